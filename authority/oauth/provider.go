@@ -1,0 +1,77 @@
+package oauth
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ory/fosite"
+)
+
+const (
+	grantDeviceCode   = "urn:ietf:params:oauth:grant-type:device_code"
+	grantRefreshToken = "refresh_token"
+)
+
+// settings are fosite's, the same for every call.
+var settings = &fosite.Config{
+	// Which scopes may be asked for is the card's to say (authority.Begin), and
+	// the audience is never the request's.
+	ScopeStrategy:            func([]string, string) bool { return true },
+	AudienceMatchingStrategy: func([]string, []string) error { return nil },
+}
+
+// provider returns fosite for this one call. Its hooks are methods of the call,
+// so that who calls, and at which Brand, are arguments and not ambient.
+func (c call) provider() *fosite.Fosite {
+	return &fosite.Fosite{Config: bound{settings, c}}
+}
+
+type bound struct {
+	*fosite.Config
+	call call
+}
+
+// GetClientAuthenticationStrategy makes the pa-jwt, already verified, the only
+// client authentication.
+func (b bound) GetClientAuthenticationStrategy(context.Context) fosite.ClientAuthenticationStrategy {
+	return b.call.client
+}
+
+// GetTokenEndpointHandlers lists the grants we know, and last the one that says
+// so of all others.
+func (b bound) GetTokenEndpointHandlers(context.Context) fosite.TokenEndpointHandlers {
+	return fosite.TokenEndpointHandlers{&deviceGrant{call: b.call}, &refreshGrant{call: b.call}, otherGrant{}}
+}
+
+// GetDeviceEndpointHandlers starts device requests.
+func (b bound) GetDeviceEndpointHandlers(context.Context) fosite.DeviceEndpointHandlers {
+	return fosite.DeviceEndpointHandlers{deviceStart(b)}
+}
+
+// GetRevocationHandlers ends grants.
+func (b bound) GetRevocationHandlers(context.Context) fosite.RevocationHandlers {
+	return fosite.RevocationHandlers{revocation(b)}
+}
+
+// client is fosite's client-authentication hook: client_id must equal the
+// pa-jwt's iss byte for byte (M9), or somebody acts for another agent.
+func (c call) client(_ context.Context, _ *http.Request, form url.Values) (fosite.Client, error) {
+	if form.Get("client_id") != c.who.Agent {
+		return nil, refusal(http.StatusUnauthorized, "invalid_client", "client_id must equal the iss of the pa-jwt.")
+	}
+	return &fosite.DefaultClient{
+		ID: c.who.Agent, GrantTypes: fosite.Arguments{grantDeviceCode, grantRefreshToken},
+	}, nil
+}
+
+// session satisfies fosite, which wants one; everything we know is in the
+// database or in the call.
+type session struct{}
+
+func (session) SetExpiresAt(fosite.TokenType, time.Time) {}
+func (session) GetExpiresAt(fosite.TokenType) time.Time  { return time.Time{} }
+func (session) GetUsername() string                      { return "" }
+func (session) GetSubject() string                       { return "" }
+func (s session) Clone() fosite.Session                  { return s }

@@ -1,0 +1,149 @@
+package oauth
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/agent"
+	"countersign.dev/authority/signing"
+	"countersign.dev/tenants"
+)
+
+// Handler serves every Brand's OAuth endpoints.
+type Handler struct {
+	brands    *tenants.Directory
+	agents    *agent.Verifier
+	authority *authority.Authority
+	keys      *signing.Keys
+	pages     string
+	log       *slog.Logger
+}
+
+// Config is what a Handler needs.
+type Config struct {
+	Brands    *tenants.Directory
+	Agents    *agent.Verifier
+	Authority *authority.Authority
+	Keys      *signing.Keys
+	// PublicURL is our own origin, where the browser pages live; never taken
+	// from a request.
+	PublicURL string
+	Log       *slog.Logger
+}
+
+// New returns a Handler.
+func New(c Config) *Handler {
+	return &Handler{
+		brands: c.Brands, agents: c.Agents, authority: c.Authority, keys: c.Keys,
+		pages: strings.TrimSuffix(c.PublicURL, "/") + "/b/", log: c.Log,
+	}
+}
+
+// Routes registers every route of this package. A Brand's issuer is served
+// under {public}/a2a/{brand}/oauth whatever its public URL is: a fronted
+// Brand's proxy forwards here.
+func (h *Handler) Routes(mux *http.ServeMux) {
+	const issuer = "/a2a/{brand}/oauth"
+	for path, route := range map[string]http.Handler{
+		issuer + "/device_authorization":                   h.called(h.deviceAuthorization),
+		issuer + "/token":                                  h.called(h.token),
+		issuer + "/revoke":                                 h.called(h.revoke),
+		issuer + "/jwks.json":                              h.published(h.jwks),
+		issuer + "/.well-known/oauth-authorization-server": h.published(h.metadata),
+		"/.well-known/oauth-authorization-server" + issuer: h.published(h.metadata),
+	} {
+		mux.Handle(path, h.guarded(route))
+	}
+}
+
+// called is a route that a personal agent calls: the Brand, then the method,
+// then the pa-jwt (M7), and only then the body.
+func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		brand, ok := h.brand(w, r)
+		if !ok {
+			return
+		}
+		// Without delegation the endpoints do not exist, with or without a token.
+		if !brand.Delegation || brand.State == tenants.Closed {
+			http.NotFound(w, r)
+			return
+		}
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		who, err := h.caller(r, brand)
+		if errors.Is(err, agent.ErrRefused) {
+			h.log.InfoContext(r.Context(), "pa-jwt refused", "brand", string(brand.ID), "reason", err)
+			unauthorized(w)
+			return
+		}
+		if err != nil {
+			h.fail(w, r, nil, err)
+			return
+		}
+		if err := readForm(w, r, brand); err != nil {
+			h.fail(w, r, nil, err)
+			return
+		}
+		serve(w, r, call{brand: brand, who: who, h: h})
+	})
+}
+
+// published is a public document of a Brand, readable from any origin.
+func (h *Handler) published(serve func(http.ResponseWriter, *http.Request, *tenants.Brand)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		brand, ok := h.brand(w, r)
+		if !ok {
+			return
+		}
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			serve(w, r, brand)
+		case http.MethodOptions:
+			w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
+			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match")
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Allow", "GET, HEAD, OPTIONS")
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+func (h *Handler) brand(w http.ResponseWriter, r *http.Request) (*tenants.Brand, bool) {
+	brand, err := h.brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand")))
+	switch {
+	case errors.Is(err, tenants.ErrNoBrand):
+		http.NotFound(w, r)
+		return nil, false
+	case err != nil:
+		h.fail(w, r, nil, err)
+		return nil, false
+	}
+	return brand, true
+}
+
+// guarded turns a panic into the JSON that OAuth clients understand.
+func (h *Handler) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, compared as it does
+				panic(p)
+			}
+			h.log.ErrorContext(r.Context(), "panic", "route", r.Pattern, "kind", typeName(p))
+			writeServerError(w)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

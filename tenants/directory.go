@@ -1,0 +1,119 @@
+package tenants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNoBrand is returned for an id that no Brand has.
+var ErrNoBrand = errors.New("no such brand")
+
+// staleness bounds how long an instance may act on old Brand settings. What
+// must hold at once (paused, disabled, retired) is asked again by the rules
+// inside their own statement.
+const staleness = time.Second
+
+// outage bounds how long old settings may serve while the database is away, so
+// that cards, metadata and keys stay readable through a restart.
+const outage = 10 * time.Minute
+
+// Directory finds Brands. Lookups are answered from memory for up to a second.
+type Directory struct {
+	db   *DB
+	memo Memo[BrandID, *Brand]
+}
+
+// NewDirectory returns a Directory over db.
+func NewDirectory(db *DB, now func() time.Time) *Directory {
+	d := &Directory{db: db}
+	d.memo = Memo[BrandID, *Brand]{
+		Fresh: staleness, Stale: outage, Now: now, Load: d.load,
+		Missing: func(err error) bool { return errors.Is(err, ErrNoBrand) },
+	}
+	return d
+}
+
+// Brand returns the Brand with the id, or ErrNoBrand.
+func (d *Directory) Brand(ctx context.Context, id BrandID) (*Brand, error) {
+	if !validBrandID(id) {
+		return nil, ErrNoBrand
+	}
+	return d.memo.Get(ctx, id)
+}
+
+// Forget drops what is remembered of a Brand, after a change made here.
+func (d *Directory) Forget(id BrandID) { d.memo.Forget(id) }
+
+func validBrandID(id BrandID) bool {
+	if len(id) == 0 || len(id) > 40 || id[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
+	const q = `
+		SELECT b.provider_id, p.audience, b.name, b.description, b.mode, b.state, b.delegation,
+		       b.interface_url, b.issuer, b.identity_scheme, b.colour, b.support_url, b.privacy_url,
+		       b.token_seconds, b.grace_seconds, b.grant_days, b.grant_days_default, b.signing_alg,
+		       coalesce((
+		           SELECT jsonb_agg(jsonb_build_object(
+		                      'ID', s.id, 'Description', s.description, 'Effect', s.effect,
+		                      'Impact', s.impact, 'Undo', s.undo, 'Texts', s.texts) ORDER BY s.position)
+		             FROM brand_scopes s
+		            WHERE s.brand_id = b.id AND s.retired_at IS NULL), '[]') AS scopes
+		  FROM brands b
+		  JOIN providers p ON p.id = b.provider_id
+		 WHERE b.id = @brand`
+	type row struct {
+		ProviderID       string
+		Audience         string
+		Name             string
+		Description      string
+		Mode             Mode
+		State            State
+		Delegation       bool
+		InterfaceURL     string `db:"interface_url"`
+		Issuer           string
+		IdentityScheme   string `db:"identity_scheme"`
+		Colour           string
+		SupportURL       string `db:"support_url"`
+		PrivacyURL       string `db:"privacy_url"`
+		TokenSeconds     int
+		GraceSeconds     int
+		GrantDays        []int
+		GrantDaysDefault int
+		SigningAlg       string
+		Scopes           []byte
+	}
+	r, err := One[row](ctx, d.db, id, q, pgx.NamedArgs{"brand": id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNoBrand
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load brand %s: %w", id, err)
+	}
+	b := &Brand{
+		ID: id, Provider: r.ProviderID, Audience: r.Audience, Name: r.Name, Description: r.Description,
+		Mode: r.Mode, State: r.State, Delegation: r.Delegation,
+		InterfaceURL: r.InterfaceURL, Issuer: r.Issuer, IdentityScheme: r.IdentityScheme,
+		Colour: r.Colour, SupportURL: r.SupportURL, PrivacyURL: r.PrivacyURL,
+		TokenLifetime: time.Duration(r.TokenSeconds) * time.Second,
+		Grace:         time.Duration(r.GraceSeconds) * time.Second,
+		GrantDays:     r.GrantDays, GrantDefault: r.GrantDaysDefault, SigningAlg: r.SigningAlg,
+	}
+	if err := json.Unmarshal(r.Scopes, &b.Scopes); err != nil {
+		return nil, fmt.Errorf("read scopes of brand %s: %w", id, err)
+	}
+	return b, nil
+}

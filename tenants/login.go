@@ -1,0 +1,97 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Sealer encrypts what a Brand entrusts to us, so that a copy of the database
+// gives nothing away. The Brand and the purpose are bound into the ciphertext:
+// moved to another row, it does not open.
+type Sealer interface {
+	Seal(ctx context.Context, brand BrandID, purpose string, plain []byte) ([]byte, error)
+	Open(ctx context.Context, brand BrandID, purpose string, sealed []byte) ([]byte, error)
+}
+
+// LoginConnection is how a Brand's people log in: its OpenID provider.
+type LoginConnection struct {
+	ID           uuid.UUID
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	SubjectClaim string // the ID-token claim that is the Brand's id of the person
+	Scopes       []string
+}
+
+const secretPurpose = "login-connection-secret"
+
+// ErrNoLogin is returned for a Brand that has no live login connection.
+var ErrNoLogin = errors.New("brand has no live login connection")
+
+// SaveLogin makes c the Brand's live login connection; the former one is kept,
+// no longer live.
+func SaveLogin(ctx context.Context, db *DB, sealer Sealer, brand BrandID, c LoginConnection, now time.Time) error {
+	sealed, err := sealer.Seal(ctx, brand, secretPurpose, []byte(c.ClientSecret))
+	if err != nil {
+		return fmt.Errorf("seal login secret of %s: %w", brand, err)
+	}
+	const retire = `UPDATE login_connections SET live = false WHERE brand_id = @brand AND live AND id <> @id`
+	const save = `
+		INSERT INTO login_connections (brand_id, id, issuer, client_id, client_secret_sealed, subject_claim, scopes, live, created_at)
+		VALUES (@brand, @id, @issuer, @client, @secret, @claim, @scopes, true, @now)
+		ON CONFLICT (brand_id, id) DO UPDATE
+		   SET issuer = excluded.issuer, client_id = excluded.client_id,
+		       client_secret_sealed = excluded.client_secret_sealed,
+		       subject_claim = excluded.subject_claim, scopes = excluded.scopes, live = true`
+	args := pgx.NamedArgs{
+		"brand": brand, "id": c.ID, "issuer": c.Issuer, "client": c.ClientID, "secret": sealed,
+		"claim": c.SubjectClaim, "scopes": c.Scopes, "now": now,
+	}
+	err = db.Tx(ctx, brand, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, retire, args); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, save, args)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save login of %s: %w", brand, err)
+	}
+	return nil
+}
+
+// Login returns the Brand's live login connection, or ErrNoLogin.
+func Login(ctx context.Context, db *DB, sealer Sealer, brand BrandID) (LoginConnection, error) {
+	const q = `
+		SELECT id, issuer, client_id, client_secret_sealed, subject_claim, scopes
+		  FROM login_connections
+		 WHERE brand_id = @brand AND live`
+	type row struct {
+		ID                 uuid.UUID
+		Issuer             string
+		ClientID           string
+		ClientSecretSealed []byte
+		SubjectClaim       string
+		Scopes             []string
+	}
+	r, err := One[row](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return LoginConnection{}, ErrNoLogin
+	}
+	if err != nil {
+		return LoginConnection{}, fmt.Errorf("load login of %s: %w", brand, err)
+	}
+	secret, err := sealer.Open(ctx, brand, secretPurpose, r.ClientSecretSealed)
+	if err != nil {
+		return LoginConnection{}, fmt.Errorf("open login secret of %s: %w", brand, err)
+	}
+	return LoginConnection{
+		ID: r.ID, Issuer: r.Issuer, ClientID: r.ClientID, ClientSecret: string(secret),
+		SubjectClaim: r.SubjectClaim, Scopes: r.Scopes,
+	}, nil
+}

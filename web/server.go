@@ -1,0 +1,55 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// maxHeader bounds request headers; a pa-jwt is 8 KiB at most.
+const maxHeader = 32 << 10
+
+// drain is how long a stopping server waits for calls that are under way.
+const drain = 10 * time.Second
+
+// Serve answers on l until ctx ends, then lets the calls under way finish. All
+// four time-outs are set: one slow visitor costs one connection for a while,
+// not for ever.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(quiet{log.Handler()}, slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	err := s.Shutdown(stop)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(fmt.Errorf("stop: calls still under way after %s", drain), s.Close())
+	}
+	return err
+}
+
+// quiet drops net/http's own complaints, which quote what strangers sent.
+type quiet struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	r.Message = "http server complained about a connection"
+	return q.Handler.Handle(ctx, r)
+}
