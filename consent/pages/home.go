@@ -1,0 +1,25 @@
+package pages
+
+import "countersign.dev/web/ui"
+
+// HomeView is a plain page of the service itself.
+type HomeView struct {
+	Page     ui.Page
+	Heading  string
+	Lead     []string
+	Sections []Section
+}
+
+// A Section is a heading with things to open, or commands to copy, or both.
+type Section struct {
+	Heading  string // may be empty
+	Text     string
+	Links    []NotedLink
+	Commands []string
+}
+
+// A NotedLink says beside the link what it opens.
+type NotedLink struct {
+	ui.Link
+	Note string
+}
