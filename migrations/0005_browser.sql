@@ -36,6 +36,9 @@ CREATE TABLE journeys (
 	ticked        text[],
 	days          integer,
 	ui_locales    text NOT NULL DEFAULT '',
+	-- How it ended here, for the closing page; the decision itself is authority's.
+	outcome       text CHECK (outcome IN ('allowed', 'denied', 'emptied')),
+	ended         text[],                  -- scopes held before and unticked now
 	created_at    timestamptz NOT NULL,
 	expires_at    timestamptz NOT NULL,
 	PRIMARY KEY (brand_id, id)

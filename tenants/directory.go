@@ -117,3 +117,16 @@ func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
 	}
 	return b, nil
 }
+
+// IDs returns the ids of all Brands that are not closed.
+func (d *Directory) IDs(ctx context.Context) ([]BrandID, error) {
+	rows, err := d.db.pool.Query(ctx, `SELECT id FROM brand_ids WHERE state <> 'closed' ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("list brands: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[BrandID])
+	if err != nil {
+		return nil, fmt.Errorf("list brands: %w", err)
+	}
+	return ids, nil
+}

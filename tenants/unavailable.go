@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
 )
 
 // Unavailable reports whether err means that the database cannot answer now,
@@ -29,5 +30,6 @@ func Unavailable(err error) bool {
 	if netErr := net.Error(nil); errors.As(err, &netErr) {
 		return true
 	}
-	return errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, puddle.ErrClosedPool) ||
+		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }

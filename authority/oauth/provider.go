@@ -25,12 +25,17 @@ var settings = &fosite.Config{
 // provider returns fosite for this one call. Its hooks are methods of the call,
 // so that who calls, and at which Brand, are arguments and not ambient.
 func (c call) provider() *fosite.Fosite {
-	return &fosite.Fosite{Config: bound{settings, c}}
+	return &fosite.Fosite{Config: bound{settings, c, fosite.TokenEndpointHandlers{
+		&deviceGrant{call: c}, &refreshGrant{call: c}, otherGrant{},
+	}}}
 }
 
 type bound struct {
 	*fosite.Config
 	call call
+	// grants are asked twice, to handle the request and to fill the answer, and
+	// keep the tokens in between.
+	grants fosite.TokenEndpointHandlers
 }
 
 // GetClientAuthenticationStrategy makes the pa-jwt, already verified, the only
@@ -42,7 +47,7 @@ func (b bound) GetClientAuthenticationStrategy(context.Context) fosite.ClientAut
 // GetTokenEndpointHandlers lists the grants we know, and last the one that says
 // so of all others.
 func (b bound) GetTokenEndpointHandlers(context.Context) fosite.TokenEndpointHandlers {
-	return fosite.TokenEndpointHandlers{&deviceGrant{call: b.call}, &refreshGrant{call: b.call}, otherGrant{}}
+	return b.grants
 }
 
 // GetDeviceEndpointHandlers starts device requests.

@@ -229,9 +229,7 @@ func ourselves(c words.Common, o other) []sample {
 	}}
 	return []sample{
 		{"home", pages.Home(words.Home(home))},
-		{"console", pages.Home(words.Console(c, "The console is not built yet",
-			[]string{"Until it is, everything it will do can be done from the command line."},
-			[]string{"countersign tenant list", "countersign agent disable https://aria.example"}))},
+		{"console", pages.Home(words.Operators(c, []string{"countersign brand list", "countersign agent disable --issuer https://agent.example"}))},
 	}
 }
 

@@ -30,11 +30,12 @@ func Home(d HomeData) pages.HomeView {
 	return v
 }
 
-// Console words a page of the service for its own people, from given text.
-func Console(c Common, heading string, paragraphs []string, commands []string) pages.HomeView {
-	v := pages.HomeView{Page: c.page(heading), Heading: heading, Lead: paragraphs}
-	if len(commands) > 0 {
-		v.Sections = []pages.Section{{Commands: commands}}
+// Operators words the page for the service's own people: what they can do, and
+// the commands that do it.
+func Operators(c Common, commands []string) pages.HomeView {
+	heading := c.Lang.Text("operators.heading")
+	return pages.HomeView{
+		Page: c.page(heading), Heading: heading, Lead: []string{c.Lang.Text("operators.lead")},
+		Sections: []pages.Section{{Commands: commands}},
 	}
-	return v
 }

@@ -1,0 +1,655 @@
+package oauth_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/a2a"
+	"countersign.dev/authority/agent"
+	"countersign.dev/authority/agent/agenttest"
+	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/oauth"
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/egress"
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+	audience    = "https://provider.example"
+)
+
+// door is one instance of the wire over a World, and agents that call it.
+type door struct {
+	*authoritytest.World
+	url   string
+	rules *authority.Authority
+	reg   *agent.Registry
+	logs  *bytes.Buffer
+	pa    *agenttest.PA
+	other *agenttest.PA
+}
+
+func newDoor(t *testing.T, signer authority.Signer) *door {
+	t.Helper()
+	w := authoritytest.New(t)
+	d := &door{World: w, logs: &bytes.Buffer{}}
+	d.reg = agent.NewRegistry(agent.RegistryConfig{DB: w.DB.Pool(), Now: w.Clock.Now, AllowLoopback: true})
+	d.pa, d.other = d.newPA(t), d.newPA(t)
+	d.url, d.rules = d.instance(t, signer)
+	return d
+}
+
+func (d *door) newPA(t *testing.T) *agenttest.PA {
+	t.Helper()
+	pa := agenttest.New(t)
+	pa.Audience, pa.Now = audience, d.Clock.Now
+	if err := d.reg.Register(t.Context(), pa.Agent()); err != nil {
+		t.Fatal(err)
+	}
+	return pa
+}
+
+// instance starts one more server over the same database.
+func (d *door) instance(t *testing.T, signer authority.Signer) (string, *authority.Authority) {
+	t.Helper()
+	rules := d.Authority(signer)
+	log := slog.New(slog.NewTextHandler(d.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	brands := tenants.NewDirectory(d.DB, d.Clock.Now)
+	mux := http.NewServeMux()
+	oauth.New(oauth.Config{
+		Brands: brands, Authority: rules, Keys: d.NewKeys(), PublicURL: authoritytest.PublicURL, Log: log,
+		Agents: agent.NewVerifier(agent.Config{
+			Registry: agent.NewRegistry(agent.RegistryConfig{DB: d.DB.Pool(), Now: d.Clock.Now, AllowLoopback: true}),
+			Fetch:    egress.New(egress.Config{AllowLoopback: true}), Now: d.Clock.Now, Log: log,
+		}),
+	}).Routes(mux)
+	a2a.New(brands, log).Routes(mux)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL, rules
+}
+
+func (d *door) issuer(b *tenants.Brand) string { return d.url + "/a2a/" + string(b.ID) + "/oauth" }
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	json   map[string]any
+}
+
+func (a answer) error() string {
+	s, _ := a.json["error"].(string)
+	return s
+}
+
+func do(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	_ = json.Unmarshal(body, &a.json)
+	return a
+}
+
+func request(t *testing.T, method, to, token, body string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req
+}
+
+// post sends a form as the agent would.
+func (d *door) post(t *testing.T, to string, pa *agenttest.PA, sub string, form url.Values) answer {
+	t.Helper()
+	return do(t, request(t, http.MethodPost, to, pa.Token(t, agenttest.Claims{Sub: sub}), form.Encode()))
+}
+
+func (d *door) start(t *testing.T, scope string) map[string]any {
+	t.Helper()
+	a := d.post(t, d.issuer(d.Hotel)+"/device_authorization", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, "scope": {scope}})
+	if a.status != http.StatusOK {
+		t.Fatalf("device authorization: %d %s", a.status, a.body)
+	}
+	return a.json
+}
+
+func (d *door) poll(t *testing.T, code any) answer {
+	t.Helper()
+	return d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{
+		"grant_type": {deviceGrant}, "device_code": {code.(string)}, "client_id": {d.pa.Issuer},
+	})
+}
+
+func (d *door) refresh(t *testing.T, pa *agenttest.PA, sub string, token any) answer {
+	t.Helper()
+	return d.post(t, d.issuer(d.Hotel)+"/token", pa, sub, url.Values{
+		"grant_type": {"refresh_token"}, "refresh_token": {token.(string)}, "client_id": {pa.Issuer},
+	})
+}
+
+// approve decides as the person would on the page.
+func (d *door) approve(t *testing.T, started map[string]any, ticked ...string) {
+	t.Helper()
+	id, _, err := d.rules.Find(t.Context(), d.Hotel.ID, started["user_code"].(string), authority.Visitor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authoritytest.Approve(t, d.rules, d.Hotel, authority.Started{ID: id}, "guest-7", ticked...)
+}
+
+func unauthorized(t *testing.T, what string, a answer) {
+	t.Helper()
+	if a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") != `Bearer realm="a2a"` || a.body != "" {
+		t.Errorf("%s: %d, %q, body %q; want the bare 401 of M7", what, a.status, a.header.Get("WWW-Authenticate"), a.body)
+	}
+}
+
+// M7, P1, P3 (at the door), M3, R19: every failure of the pa-jwt is one and the
+// same 401 on every route a PA calls; B81: exactly one method, exactly one header.
+func TestPAJWTIsTheOnlyWayIn(t *testing.T) {
+	d := newDoor(t, nil)
+	good := d.pa.Token(t, agenttest.Claims{})
+	form := url.Values{"client_id": {d.pa.Issuer}, "scope": {"bookings:read"}}.Encode()
+	for _, route := range []string{"/device_authorization", "/token", "/revoke"} {
+		to := d.issuer(d.Hotel) + route
+		tries := map[string]*http.Request{
+			"no token":               request(t, http.MethodPost, to, "", form),
+			"no token, bad body":     request(t, http.MethodPost, to, "", "%%%"),
+			"garbage":                request(t, http.MethodPost, to, "garbage", form),
+			"another audience":       request(t, http.MethodPost, to, d.pa.Token(t, agenttest.Claims{Aud: "https://another.example"}), form),
+			"audience in an array":   request(t, http.MethodPost, to, d.pa.Token(t, agenttest.Claims{Extra: map[string]any{"aud": []string{audience}}}), form),
+			"expired":                request(t, http.MethodPost, to, d.pa.Token(t, agenttest.Claims{IssuedAt: d.Clock.Now().Add(-10 * time.Minute)}), form),
+			"not registered":         request(t, http.MethodPost, to, agenttest.New(t).Token(t, agenttest.Claims{Aud: audience}), form),
+			"token in the query":     request(t, http.MethodPost, to+"?access_token="+good, "", form),
+			"basic":                  request(t, http.MethodPost, to, "", form),
+			"two headers":            request(t, http.MethodPost, to, good, form),
+			"a header with two ways": request(t, http.MethodPost, to, good+", Basic eDp5", form),
+		}
+		tries["basic"].SetBasicAuth(d.pa.Issuer, "secret")
+		tries["two headers"].Header.Add("Authorization", "Bearer "+good)
+		for what, req := range tries {
+			unauthorized(t, route+", "+what, do(t, req))
+		}
+	}
+	for _, field := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
+		a := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, field: {"x"}, "grant_type": {deviceGrant}})
+		if a.status != http.StatusBadRequest || a.error() != "invalid_request" {
+			t.Errorf("%s beside the pa-jwt: %d %s", field, a.status, a.body)
+		}
+	}
+	// B60: the scheme is read without regard to case.
+	req := request(t, http.MethodPost, d.issuer(d.Hotel)+"/device_authorization", "", form)
+	req.Header.Set("Authorization", "bearer "+good)
+	if a := do(t, req); a.status != http.StatusOK {
+		t.Errorf("bearer in lower case: %d %s", a.status, a.body)
+	}
+	if n := d.Count(t, `SELECT count(*) FROM device_requests`); n != 1 {
+		t.Errorf("%d requests stored", n)
+	}
+}
+
+// M9, P2, B103: client_id equals iss byte for byte, at every endpoint; nothing
+// is stored and nothing is spent.
+func TestClientIDMustBeTheCaller(t *testing.T) {
+	d := newDoor(t, nil)
+	started := d.start(t, "bookings:read")
+	d.approve(t, started, "bookings:read")
+	for _, id := range []string{d.other.Issuer, d.pa.Issuer + "/", strings.ToUpper(d.pa.Issuer), d.pa.Issuer + "%2F", "", " " + d.pa.Issuer} {
+		for route, form := range map[string]url.Values{
+			"/device_authorization": {"scope": {"bookings:read"}},
+			"/token":                {"grant_type": {deviceGrant}, "device_code": {started["device_code"].(string)}},
+			"/revoke":               {"token": {"rt_x"}},
+		} {
+			form.Set("client_id", id)
+			a := d.post(t, d.issuer(d.Hotel)+route, d.pa, "alex", form)
+			if a.status != http.StatusUnauthorized || a.error() != "invalid_client" {
+				t.Errorf("%s as %q: %d %s", route, id, a.status, a.body)
+			}
+		}
+	}
+	missing := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{"grant_type": {deviceGrant}, "device_code": {"dc_x"}})
+	if missing.status != http.StatusUnauthorized || missing.error() != "invalid_client" {
+		t.Errorf("no client_id: %d %s", missing.status, missing.body)
+	}
+	if n := d.Count(t, `SELECT count(*) FROM device_requests`); n != 1 {
+		t.Errorf("%d requests stored", n)
+	}
+	if a := d.poll(t, started["device_code"]); a.status != http.StatusOK {
+		t.Errorf("the rightful caller: %d %s", a.status, a.body)
+	}
+}
+
+// P9, B16: the answer of RFC 8628 §3.2, nothing more.
+func TestDeviceAuthorizationAnswer(t *testing.T) {
+	d := newDoor(t, nil)
+	a := d.post(t, d.issuer(d.Hotel)+"/device_authorization", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, "scope": {"bookings:read"}})
+	if a.status != http.StatusOK || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Pragma") != "no-cache" ||
+		!strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		t.Fatalf("%d %v", a.status, a.header)
+	}
+	code, user := a.json["device_code"].(string), a.json["user_code"].(string)
+	if !strings.HasPrefix(code, "dc_") || len(code) != 3+43 {
+		t.Errorf("device code of %d characters", len(code))
+	}
+	if shown, ok := authority.ParseUserCode(user); !ok || shown.String() != user {
+		t.Errorf("user code %q", user)
+	}
+	page := authoritytest.PublicURL + "/b/harbor-hotel/device"
+	want := map[string]any{
+		"device_code": code, "user_code": user, "verification_uri": page,
+		"verification_uri_complete": page + "?user_code=" + user, "expires_in": 600.0, "interval": 5.0,
+	}
+	if diff := cmp.Diff(want, a.json); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(a.body, `"expires_in":600,`) || !strings.Contains(a.body, `"interval":5}`) {
+		t.Errorf("not integers: %s", a.body)
+	}
+}
+
+// M10, P7, P8, B100, B103, B104: bad bodies get their precise error and store
+// nothing.
+func TestBadBodiesGetPreciseErrors(t *testing.T) {
+	d := newDoor(t, nil)
+	id := "client_id=" + url.QueryEscape(d.pa.Issuer)
+	for _, tt := range []struct{ name, body, contentType, query, want string }{
+		{"empty scope", id + "&scope=", "", "", "invalid_scope"},
+		{"blank scope", id + "&scope=+", "", "", "invalid_scope"},
+		{"no scope", id, "", "", "invalid_scope"},
+		{"unknown scope", id + "&scope=nope", "", "", "invalid_scope"},
+		{"known and unknown", id + "&scope=bookings:read+nope", "", "", "invalid_scope"},
+		{"another Brand's scope", id + "&scope=orders:read", "", "", "invalid_scope"},
+		{"plus encoded twice", id + "&scope=bookings%2525read", "", "", "invalid_scope"},
+		{"JSON", `{"client_id":"x"}`, "application/json", "", "invalid_request"},
+		{"multipart", id, "multipart/form-data; boundary=x", "", "invalid_request"},
+		{"no content type", id, "-", "", "invalid_request"},
+		{"empty body", "", "application/x-www-form-urlencoded", "", "invalid_request"},
+		{"scope twice", id + "&scope=bookings:read&scope=bookings:read", "", "", "invalid_request"},
+		{"client_id twice", id + "&" + id, "", "", "invalid_request"},
+		{"unknown twice", id + "&scope=bookings:read&x=1&x=2", "", "", "invalid_request"},
+		{"in the query too", id + "&scope=bookings:read", "", "?scope=extras:order", "invalid_request"},
+		{"bad escape", id + "&scope=%zz", "", "", "invalid_request"},
+		{"semicolon", id + ";scope=bookings:read", "", "", "invalid_request"},
+		{"NUL", id + "&scope=%00", "", "", "invalid_request"},
+		{"not UTF-8", id + "&scope=%ff%fe", "", "", "invalid_request"},
+		{"too large", id + "&x=" + strings.Repeat("a", 8<<10), "", "", "invalid_request"},
+		{"many parameters", id + strings.Repeat("&a", 5000), "", "", "invalid_request"},
+		{"authorization_details", id + "&scope=bookings:read&authorization_details=%5B%5D", "", "", "invalid_authorization_details"},
+		{"another resource", id + "&scope=bookings:read&resource=https://other.example", "", "", "invalid_target"},
+		{"another audience", id + "&scope=bookings:read&audience=https://other.example", "", "", "invalid_target"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req := request(t, http.MethodPost, d.issuer(d.Hotel)+"/device_authorization"+tt.query, d.pa.Token(t, agenttest.Claims{}), tt.body)
+			switch tt.contentType {
+			case "":
+			case "-":
+				req.Header.Del("Content-Type")
+			default:
+				req.Header.Set("Content-Type", tt.contentType)
+			}
+			a := do(t, req)
+			oauthErrorShape(t, a)
+			if a.status != http.StatusBadRequest || a.error() != tt.want {
+				t.Errorf("%d %s, want 400 %s", a.status, a.body, tt.want)
+			}
+		})
+	}
+	if n := d.Count(t, `SELECT count(*) FROM device_requests`); n != 0 {
+		t.Errorf("%d requests stored", n)
+	}
+}
+
+// oauthErrorShape: R41, B105: JSON of RFC 6749 §5.2, never cached.
+func oauthErrorShape(t *testing.T, a answer) {
+	t.Helper()
+	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Pragma") != "no-cache" {
+		t.Errorf("an error may be cached: %v", a.header)
+	}
+	if !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		t.Errorf("content type %q", a.header.Get("Content-Type"))
+	}
+	for member, value := range a.json {
+		if _, ok := value.(string); !ok || member != "error" && member != "error_description" {
+			t.Errorf("member %s in an error", member)
+		}
+	}
+}
+
+// B105, P12, P13, P15, P17, P18, M11–M13 at the door: every error of the token
+// endpoint by name, status and shape.
+func TestTokenEndpointAnswers(t *testing.T) {
+	d := newDoor(t, nil)
+	started := d.start(t, "bookings:read bookings:change")
+	code := started["device_code"]
+	expect := func(what string, a answer, status int, want string) {
+		t.Helper()
+		oauthErrorShape(t, a)
+		if a.status != status || a.error() != want {
+			t.Errorf("%s: %d %s, want %d %s", what, a.status, a.body, status, want)
+		}
+	}
+	expect("first poll", d.poll(t, code), 400, "authorization_pending")
+	expect("second poll", d.poll(t, code), 400, "slow_down")
+	expect("unknown code", d.poll(t, "dc_unknown"), 400, "invalid_grant")
+	token := d.issuer(d.Hotel) + "/token"
+	other := url.Values{"grant_type": {deviceGrant}, "device_code": {code.(string)}, "client_id": {d.other.Issuer}}
+	expect("another agent", d.post(t, token, d.other, "alex", other), 400, "invalid_grant")
+	own := url.Values{"grant_type": {deviceGrant}, "device_code": {code.(string)}, "client_id": {d.pa.Issuer}}
+	expect("another person", d.post(t, token, d.pa, "sam", own), 400, "invalid_grant")
+	expect("another Brand", d.post(t, d.issuer(d.Shop)+"/token", d.pa, "alex", own), 400, "invalid_grant")
+	for _, grant := range []string{"client_credentials", "password", "authorization_code", "nonsense", deviceGrant + " refresh_token"} {
+		own.Set("grant_type", grant)
+		expect(grant, d.post(t, token, d.pa, "alex", own), 400, "unsupported_grant_type")
+	}
+	own.Del("grant_type")
+	expect("no grant type", d.post(t, token, d.pa, "alex", own), 400, "invalid_request")
+	expect("no code", d.post(t, token, d.pa, "alex", url.Values{"grant_type": {deviceGrant}, "client_id": {d.pa.Issuer}}), 400, "invalid_request")
+	expect("no refresh token", d.post(t, token, d.pa, "alex", url.Values{"grant_type": {"refresh_token"}, "client_id": {d.pa.Issuer}}), 400, "invalid_request")
+	expect("unknown refresh token", d.refresh(t, d.pa, "alex", "rt_unknown"), 400, "invalid_grant")
+
+	d.approve(t, started, "bookings:read")
+	paid := d.poll(t, code) // early, and paid all the same
+	if paid.status != 200 || paid.header.Get("Cache-Control") != "no-store" || paid.header.Get("Pragma") != "no-cache" {
+		t.Fatalf("%d %v %s", paid.status, paid.header, paid.body)
+	}
+	want := map[string]any{
+		"access_token": paid.json["access_token"], "refresh_token": paid.json["refresh_token"],
+		"token_type": "Bearer", "expires_in": 900.0, "scope": "bookings:read",
+	}
+	if diff := cmp.Diff(want, paid.json); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(paid.body, `"expires_in":900`) || !strings.HasPrefix(paid.json["refresh_token"].(string), "rt_") {
+		t.Error(paid.body)
+	}
+	expect("redeemed", d.poll(t, code), 400, "invalid_grant")
+	fresh := d.refresh(t, d.pa, "alex", paid.json["refresh_token"])
+	if fresh.status != 200 || fresh.json["refresh_token"] == paid.json["refresh_token"] {
+		t.Fatalf("refresh: %d %s", fresh.status, fresh.body)
+	}
+	expect("another agent's refresh", d.refresh(t, d.other, "alex", fresh.json["refresh_token"]), 400, "invalid_grant")
+	wide := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {fresh.json["refresh_token"].(string)}, "client_id": {d.pa.Issuer}, "scope": {"bookings:read extras:order"}}
+	expect("wider refresh", d.post(t, token, d.pa, "alex", wide), 400, "invalid_scope")
+	wide.Set("scope", "") // as good as none
+	if a := d.post(t, token, d.pa, "alex", wide); a.status != 200 {
+		t.Errorf("empty scope: %d %s", a.status, a.body)
+	}
+
+	denied := d.start(t, "bookings:read")
+	id, _, err := d.rules.Find(t.Context(), d.Hotel.ID, denied["user_code"].(string), authority.Visitor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.rules.Deny(t.Context(), d.Hotel.ID, id, "guest-7"); err != nil {
+		t.Fatal(err)
+	}
+	expect("denied", d.poll(t, denied["device_code"]), 400, "access_denied")
+	late := d.start(t, "bookings:read")
+	d.Clock.Advance(authority.RequestLife)
+	expect("expired", d.poll(t, late["device_code"]), 400, "expired_token")
+}
+
+// P11 at the door.
+func TestTooManyStartsAreTold(t *testing.T) {
+	d := newDoor(t, nil)
+	for range 30 {
+		d.start(t, "bookings:read")
+	}
+	a := d.post(t, d.issuer(d.Hotel)+"/device_authorization", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, "scope": {"bookings:read"}})
+	if a.status != http.StatusTooManyRequests || a.error() != "slow_down" || a.header.Get("Retry-After") == "" {
+		t.Fatalf("%d %v %s", a.status, a.header, a.body)
+	}
+}
+
+// P5, M2, M14: an agent disabled while its pa-jwt lives is out at once, on every
+// instance; a paused Brand answers 503 with Retry-After and loses nothing.
+func TestDisabledAgentAndPausedBrand(t *testing.T) {
+	d := newDoor(t, nil)
+	started := d.start(t, "bookings:read")
+	d.approve(t, started, "bookings:read")
+	token := d.pa.Token(t, agenttest.Claims{Sub: "alex"})
+	form := url.Values{"grant_type": {deviceGrant}, "device_code": {started["device_code"].(string)}, "client_id": {d.pa.Issuer}}.Encode()
+	if err := d.reg.SetEnabled(t.Context(), d.pa.Issuer, false); err != nil { // by another instance
+		t.Fatal(err)
+	}
+	unauthorized(t, "disabled, polling", do(t, request(t, http.MethodPost, d.issuer(d.Hotel)+"/token", token, form)))
+	start := url.Values{"client_id": {d.pa.Issuer}, "scope": {"bookings:read"}}.Encode()
+	unauthorized(t, "disabled, starting", do(t, request(t, http.MethodPost, d.issuer(d.Hotel)+"/device_authorization", token, start)))
+	if err := d.reg.SetEnabled(t.Context(), d.pa.Issuer, true); err != nil {
+		t.Fatal(err)
+	}
+	d.Clock.Advance(3 * time.Second) // the bound on what an instance remembers
+	if err := tenants.SetState(t.Context(), d.DB, d.Hotel.ID, tenants.Paused); err != nil {
+		t.Fatal(err)
+	}
+	a := do(t, request(t, http.MethodPost, d.issuer(d.Hotel)+"/token", token, form))
+	if a.status != http.StatusServiceUnavailable || a.error() != "temporarily_unavailable" || a.header.Get("Retry-After") == "" {
+		t.Fatalf("paused: %d %v %s", a.status, a.header, a.body)
+	}
+	if err := tenants.SetState(t.Context(), d.DB, d.Hotel.ID, tenants.Active); err != nil {
+		t.Fatal(err)
+	}
+	if a := do(t, request(t, http.MethodPost, d.issuer(d.Hotel)+"/token", token, form)); a.status != 200 {
+		t.Fatalf("resumed: %d %s", a.status, a.body)
+	}
+}
+
+// P6, M7: routes first: an unknown Brand, an unknown path or a Brand without
+// delegation is 404 with or without a token, a wrong method 405.
+func TestRoutesComeBeforeAuthentication(t *testing.T) {
+	d := newDoor(t, nil)
+	d.Save(t, d.Shop, func(b *tenants.Brand) { b.Delegation = false })
+	for _, token := range []string{"", d.pa.Token(t, agenttest.Claims{})} {
+		for _, path := range []string{
+			"/a2a/nobody/oauth/token", "/a2a/nobody/oauth/device_authorization", "/a2a/nobody/oauth/revoke",
+			"/a2a/harbor-hotel/oauth/nonsense", "/a2a/harbor-hotel/oauth/token/", "/a2a/HARBOR-HOTEL/oauth/token",
+			"/a2a/harbor%2Dhotel%2F/oauth/token", "/a2a/harbor-hotel./oauth/token",
+			"/a2a/fern-and-fell/oauth/token", "/a2a/fern-and-fell/oauth/device_authorization", "/a2a/fern-and-fell/oauth/revoke",
+			"/a2a/fern-and-fell/oauth/.well-known/oauth-authorization-server",
+		} {
+			method := http.MethodPost
+			if strings.Contains(path, "well-known") {
+				method = http.MethodGet
+			}
+			if a := do(t, request(t, method, d.url+path, token, "")); a.status != http.StatusNotFound {
+				t.Errorf("%s: %d", path, a.status)
+			}
+		}
+		for _, route := range []string{"/token", "/device_authorization", "/revoke"} {
+			for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodHead} {
+				if a := do(t, request(t, method, d.issuer(d.Hotel)+route, token, "")); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != "POST" {
+					t.Errorf("%s %s: %d", method, route, a.status)
+				}
+			}
+		}
+	}
+	// Receipts outlive delegation, so the keys stay.
+	if a := do(t, request(t, http.MethodGet, d.url+"/a2a/fern-and-fell/oauth/jwks.json", "", "")); a.status != 200 {
+		t.Errorf("jwks of a Brand without delegation: %d", a.status)
+	}
+	card := do(t, request(t, http.MethodGet, d.url+"/a2a/fern-and-fell/.well-known/agent-card.json", "", ""))
+	if card.status != 200 || strings.Contains(card.body, "userDelegation") {
+		t.Errorf("card of a Brand without delegation: %d %s", card.status, card.body)
+	}
+}
+
+// P38, P39, P40, M8, R31, B59, B94: card and metadata agree byte for byte, are
+// on the interface's origin whatever Host says, and keep the Brand's order.
+func TestCardAndMetadataAgree(t *testing.T) {
+	d := newDoor(t, nil)
+	get := func(path string) answer {
+		t.Helper()
+		req := request(t, http.MethodGet, d.url+path, "", "")
+		req.Host = "evil.example"
+		req.Header.Set("X-Forwarded-Host", "evil.example")
+		req.Header.Set("X-Forwarded-Proto", "http")
+		req.Header.Set("Forwarded", "host=evil.example;proto=http")
+		a := do(t, req)
+		if a.status != 200 || strings.Contains(a.body, "evil") {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+		return a
+	}
+	card := get("/a2a/harbor-hotel/.well-known/agent-card.json")
+	meta := get("/a2a/harbor-hotel/oauth/.well-known/oauth-authorization-server")
+	inserted := get("/.well-known/oauth-authorization-server/a2a/harbor-hotel/oauth")
+	if meta.body != inserted.body {
+		t.Error("the two forms of the metadata differ")
+	}
+	iface := authoritytest.PublicURL + "/a2a/harbor-hotel"
+	issuer := iface + "/oauth"
+	wantMeta := map[string]any{
+		"issuer": issuer, "device_authorization_endpoint": issuer + "/device_authorization",
+		"token_endpoint": issuer + "/token", "jwks_uri": issuer + "/jwks.json", "revocation_endpoint": issuer + "/revoke",
+		"scopes_supported":                                      []any{"bookings:read", "bookings:change", "extras:order", "account:read"},
+		"grant_types_supported":                                 []any{deviceGrant, "refresh_token"},
+		"response_types_supported":                              []any{},
+		"token_endpoint_auth_methods_supported":                 []any{"private_key_jwt"},
+		"token_endpoint_auth_signing_alg_values_supported":      []any{"ES256", "RS256"},
+		"revocation_endpoint_auth_methods_supported":            []any{"private_key_jwt"},
+		"revocation_endpoint_auth_signing_alg_values_supported": []any{"ES256", "RS256"},
+	}
+	if diff := cmp.Diff(wantMeta, meta.json); diff != "" {
+		t.Error(diff)
+	}
+	schemes := card.json["securitySchemes"].(map[string]any)
+	wantSchemes := map[string]any{
+		"paJwt": map[string]any{"httpAuthSecurityScheme": map[string]any{"scheme": "Bearer", "bearerFormat": "JWT"}},
+		"userDelegation": map[string]any{"oauth2SecurityScheme": map[string]any{
+			"oauth2MetadataUrl": issuer + "/.well-known/oauth-authorization-server",
+			"flows": map[string]any{"deviceCode": map[string]any{
+				"deviceAuthorizationUrl": issuer + "/device_authorization", "tokenUrl": issuer + "/token", "refreshUrl": issuer + "/token",
+				"scopes": map[string]any{
+					"bookings:read": "See your bookings", "bookings:change": "Change or cancel a booking",
+					"extras:order": "Order extras to your room", "account:read": "See your name and contact details",
+				},
+			}},
+		}},
+	}
+	if diff := cmp.Diff(wantSchemes, schemes); diff != "" {
+		t.Error(diff)
+	}
+	none := map[string]any{"list": []any{}}
+	wantRequirements := []any{
+		map[string]any{"schemes": map[string]any{"paJwt": none}},
+		map[string]any{"schemes": map[string]any{"paJwt": none, "userDelegation": none}},
+	}
+	if diff := cmp.Diff(wantRequirements, card.json["securityRequirements"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]any{"streaming": false, "pushNotifications": false, "extendedAgentCard": false}, card.json["capabilities"]); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(card.body, `"scopes":{"bookings:read":"See your bookings","bookings:change":"Change or cancel a booking","extras:order":"Order extras to your room","account:read":`) {
+		t.Errorf("the Brand's order is lost: %s", card.body)
+	}
+	known := map[string]bool{
+		"name": true, "description": true, "version": true, "supportedInterfaces": true, "capabilities": true,
+		"defaultInputModes": true, "defaultOutputModes": true, "skills": true, "securitySchemes": true, "securityRequirements": true,
+	}
+	for member := range card.json {
+		if !known[member] {
+			t.Errorf("unknown top-level member %s", member)
+		}
+	}
+	// The name of the identity scheme is the Brand's choice; there is only one.
+	d.Save(t, d.Hotel, func(b *tenants.Brand) { b.IdentityScheme = "platformJwt" })
+	d.Clock.Advance(2 * time.Second)
+	other := get("/a2a/harbor-hotel/.well-known/agent-card.json")
+	if strings.Contains(other.body, `"paJwt"`) || !strings.Contains(other.body, `"platformJwt"`) {
+		t.Error(other.body)
+	}
+}
+
+// P37 (in part), R56, B77: the JWKS may be kept and asked for again, from any
+// origin, and holds nothing private.
+func TestJWKSIsCacheableAndPublic(t *testing.T) {
+	d := newDoor(t, nil)
+	to := d.issuer(d.Hotel) + "/jwks.json"
+	a := do(t, request(t, http.MethodGet, to, "", ""))
+	if a.status != 200 || !strings.HasPrefix(a.header.Get("Cache-Control"), "public, max-age=300") ||
+		a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("ETag") == "" {
+		t.Fatalf("%d %v", a.status, a.header)
+	}
+	keys := a.json["keys"].([]any)
+	if len(keys) != 1 {
+		t.Fatalf("%d keys", len(keys))
+	}
+	for member := range keys[0].(map[string]any) {
+		if !strings.Contains(" kty crv x y kid alg use ", " "+member+" ") {
+			t.Errorf("member %s is published", member)
+		}
+	}
+	again := request(t, http.MethodGet, to, "", "")
+	again.Header.Set("If-None-Match", `"other", W/`+a.header.Get("ETag"))
+	if b := do(t, again); b.status != http.StatusNotModified || b.body != "" {
+		t.Errorf("asked again: %d %q", b.status, b.body)
+	}
+	if b := do(t, request(t, http.MethodOptions, to, "", "")); b.status != http.StatusNoContent || b.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("preflight: %d", b.status)
+	}
+	if b := do(t, request(t, http.MethodGet, d.url+"/a2a/nobody/oauth/jwks.json", "", "")); b.status != http.StatusNotFound {
+		t.Errorf("unknown Brand: %d", b.status)
+	}
+}
+
+// P35: revocation answers 200 to everything that is not malformed, and ends
+// what is the caller's own; the access token of an ended grant is 200 too.
+func TestRevocationTellsNothing(t *testing.T) {
+	d := newDoor(t, nil)
+	started := d.start(t, "bookings:read")
+	d.approve(t, started, "bookings:read")
+	tokens := d.poll(t, started["device_code"]).json
+	revoke := func(pa *agenttest.PA, sub string, form url.Values) {
+		t.Helper()
+		a := d.post(t, d.issuer(d.Hotel)+"/revoke", pa, sub, form)
+		if a.status != 200 || a.body != "" {
+			t.Errorf("%v: %d %s", form, a.status, a.body)
+		}
+	}
+	refresh, access := tokens["refresh_token"].(string), tokens["access_token"].(string)
+	revoke(d.other, "alex", url.Values{"token": {refresh}})
+	revoke(d.other, "alex", url.Values{"token": {access}})
+	revoke(d.pa, "sam", url.Values{"token": {refresh}})
+	revoke(d.pa, "alex", url.Values{"token": {"nonsense"}})
+	fresh := d.refresh(t, d.pa, "alex", refresh)
+	if fresh.status != 200 {
+		t.Fatalf("a stranger's revocation had effect: %s", fresh.body)
+	}
+	revoke(d.pa, "alex", url.Values{"token": {fresh.json["refresh_token"].(string)}, "token_type_hint": {"refresh_token"}})
+	revoke(d.pa, "alex", url.Values{"token": {access}, "token_type_hint": {"access_token"}})
+	if a := d.refresh(t, d.pa, "alex", fresh.json["refresh_token"]); a.error() != "invalid_grant" {
+		t.Errorf("after revocation: %d %s", a.status, a.body)
+	}
+	if a := d.post(t, d.issuer(d.Hotel)+"/revoke", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}}); a.error() != "invalid_request" {
+		t.Errorf("no token: %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,95 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+)
+
+// Exit codes, so that a script can tell a bad token from a failed look at it.
+const (
+	exitGood    = 0
+	exitRefused = 1
+	exitUnknown = 2
+)
+
+const usage = `countersign verify - check what an agent shows, rule by rule
+
+  countersign verify token FILE --card URL
+  countersign verify token FILE --jwks FILE --issuer URL --audience URL
+
+FILE holds the token, or JSON with an access_token in it, or an agent's token
+file; "-" reads standard input. The second form needs no network.
+
+  --card URL          the Brand's interface URL, or its agent card
+  --jwks FILE         the Brand's saved keys, instead of fetching them
+  --issuer URL        the Brand's issuer, where there is no card
+  --audience URL      the Brand's interface URL, where there is no card
+  --pa-jwt JWT|FILE   the pa-jwt sent beside the token, to check that the
+                      token was issued to the agent that shows it
+  --pa-jwks URL|FILE  that agent's published keys, to check the pa-jwt too
+  --pa-audience A     the audience that the pa-jwt must be for
+  --at TIME           judge as of then (RFC 3339, or seconds since 1970)
+  --allow-split       accept OAuth URLs on another origin than the interface
+  --json              write the verdict as JSON
+
+Exit codes: 0 the token holds, 1 it is refused, 2 it could not be judged.
+`
+
+// errRefused ends a run whose verdict has been printed.
+var errRefused = errors.New("refused")
+
+// Run is "countersign verify" with what follows it. It returns the exit code.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return exitUnknown
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return exitGood
+	case "token":
+	default:
+		fmt.Fprintf(stderr, "countersign verify: there is no %q.\n\n%s", args[0], usage)
+		return exitUnknown
+	}
+	err := run(ctx, args[1:], stdin, stdout)
+	switch {
+	case err == nil:
+		return exitGood
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		return exitGood
+	case errors.Is(err, errRefused):
+		return exitRefused
+	}
+	fmt.Fprintf(stderr, "countersign verify: %v\n", err)
+	return exitUnknown
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	a, err := parseArguments(args)
+	if err != nil {
+		return err
+	}
+	s, err := gather(ctx, a, stdin)
+	if err != nil {
+		return err
+	}
+	v, err := judge(s)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = v.printJSON(stdout)
+	} else {
+		err = v.print(stdout)
+	}
+	if err == nil && !v.Valid {
+		return errRefused
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package pa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"countersign.dev/cmd/countersign/pa/discovery"
+)
+
+func runLogin(ctx context.Context, c *command) error {
+	var scope string
+	var withQR bool
+	c.brandFlags()
+	c.flags.StringVar(&c.sub, "sub", "alex-phone", "which of the agent's `user`s is asking")
+	c.flags.StringVar(&scope, "scope", "", "what to ask for, as `ids` with spaces between (default: everything on the card)")
+	c.flags.BoolVar(&withQR, "qr", false, "draw the QR code even if this is not a terminal")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	if c.card == "" {
+		return errors.New("--card is missing: the URL of the Brand's interface")
+	}
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Scopes = strings.Fields(scope)
+	if c.json {
+		return loginForPrograms(ctx, c.stdout, o)
+	}
+	terminal := isTerminal(c.stdout)
+	return loginForPeople(ctx, &screen{out: c.stdout, live: terminal, qr: withQR || terminal}, o)
+}
+
+func loginForPeople(ctx context.Context, s *screen, o Options) error {
+	var brand discovery.Brand
+	o.Found = func(b discovery.Brand) { brand = b }
+	o.Started = func(started Started) { s.ask(brand, started) }
+	o.Waiting = s.wait
+	tokens, err := Login(ctx, o)
+	s.clear()
+	if err != nil {
+		return err
+	}
+	asked, err := wanted(o.Scopes, brand.Scopes)
+	if err != nil {
+		return err
+	}
+	s.allowed(brand, asked, tokens)
+	fmt.Fprintf(s.out, "\nKept in %s. The access token: countersign pa token --card %s\n", o.TokenFile, tokens.Interface)
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"countersign.dev/authority/signing"
+	"countersign.dev/migrations"
+	"countersign.dev/web"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writer) int {
+	s := newSettings("serve", "the service, over a PostgreSQL that countersign migrate has prepared", stderr)
+	addr := s.String("addr", "127.0.0.1:8080", "where to listen")
+	public := s.String("public-url", "", "our own https origin, as browsers and agents reach it (required)")
+	database := s.String("database-url", "", "PostgreSQL, as a member of countersign_app (required)")
+	masterFile := s.String("master-key-file", "", "file with the master key, created on the first start (required)")
+	trusted := s.String("trusted-proxies", "", "our own proxies, as comma-separated networks; only they are believed in X-Forwarded-For")
+	metrics := s.String("metrics-addr", "", "where to serve /metrics; empty: nowhere. Keep it off the internet")
+	conns := s.Int("database-connections", 20, "at most so many connections to PostgreSQL")
+	level := s.String("log-level", "info", "debug, info, warn or error")
+	if code := s.parse(args); code >= 0 {
+		return code
+	}
+	log, errLevel := logger(stderr, *level)
+	proxies, errProxies := parseNetworks(*trusted)
+	origin, errOrigin := parsePublicURL(*public)
+	if code := s.refuse(errLevel, errProxies, errOrigin, required("database-url", *database), required("master-key-file", *masterFile)); code >= 0 {
+		return code
+	}
+	err := func() error {
+		master, err := signing.LoadMaster(*masterFile)
+		if err != nil {
+			return err
+		}
+		pool, err := openPool(ctx, *database, int32(min(max(*conns, 1), 1000)))
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		p, err := wire(ctx, pool, config{
+			publicURL: origin, cookieName: "__Host-countersign", master: master,
+			addresses: web.Addresses{Trusted: proxies}, log: log,
+		})
+		if err != nil {
+			return err
+		}
+		log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
+		go p.upkeep(ctx)
+		if *metrics != "" {
+			l, err := net.Listen("tcp", *metrics)
+			if err != nil {
+				return err
+			}
+			mux := http.NewServeMux()
+			mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}))
+			go func() { _ = web.Serve(ctx, l, mux, log) }()
+		}
+		l, err := net.Listen("tcp", *addr)
+		if err != nil {
+			return err
+		}
+		log.InfoContext(ctx, "serving", "addr", l.Addr().String(), "public_url", origin)
+		return web.Serve(ctx, l, p.handler, log)
+	}()
+	return failed(ctx, stderr, "serve", err)
+}
+
+func required(name, value string) error {
+	if value == "" {
+		return fmt.Errorf("--%s is required", name)
+	}
+	return nil
+}
+
+// parsePublicURL takes an https origin and nothing more: tokens and links are
+// made from it, so a slip here would stand in every one of them.
+func parsePublicURL(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return "", required("public-url", raw)
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+		return "", errors.New("--public-url: give an origin, such as https://countersign.example")
+	case u.Scheme != "https":
+		return "", errors.New("--public-url: must be https; for a try on this machine use countersign dev")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+func parseNetworks(list string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for field := range strings.SplitSeq(list, ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(field)
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxies: %q is not a network such as 10.0.0.0/8", field)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func runMigrate(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	s := newSettings("migrate", "bring a database up to this version; safe to run twice and on several machines", stderr)
+	database := s.String("database-url", "", "PostgreSQL, as the owner of the tables (required)")
+	if code := s.parse(args); code >= 0 {
+		return code
+	}
+	if code := s.refuse(required("database-url", *database)); code >= 0 {
+		return code
+	}
+	err := migrations.Up(ctx, *database)
+	if err == nil {
+		fmt.Fprintln(stdout, "the database is up to date")
+	}
+	return failed(ctx, stderr, "migrate", err)
+}

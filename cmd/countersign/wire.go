@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/a2a"
+	"countersign.dev/authority/agent"
+	"countersign.dev/authority/oauth"
+	"countersign.dev/authority/signing"
+	"countersign.dev/authority/signing/local"
+	"countersign.dev/consent"
+	"countersign.dev/consent/federation"
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/egress"
+	"countersign.dev/web"
+	"countersign.dev/web/i18n"
+	"countersign.dev/web/static"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// parts is what a running service is made of.
+type parts struct {
+	config
+	pool      *pgxpool.Pool
+	db        *tenants.DB
+	brands    *tenants.Directory
+	agents    *agent.Registry
+	keys      *signing.Keys
+	authority *authority.Authority
+	sessions  *web.Store
+	consent   *consent.Handler
+	handler   http.Handler
+	metrics   *prometheus.Registry
+}
+
+// config is what wire needs to know.
+type config struct {
+	publicURL  string // our own origin, without a path
+	cookieName string
+	dev        bool // plain http on loopback is allowed
+	master     *signing.Master
+	addresses  web.Addresses
+	demo       []demoBrand // shown on the front page
+	log        *slog.Logger
+}
+
+// wire is the only place where packages meet. ctx lives as long as the process:
+// clients that refresh keys in the background keep it. Time and randomness enter
+// here and nowhere else.
+func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
+	now := time.Now
+	p := &parts{config: c, pool: pool, db: tenants.NewDB(pool), metrics: prometheus.NewRegistry()}
+	p.brands = tenants.NewDirectory(p.db, now)
+	p.keys = signing.NewKeys(signing.Config{
+		DB: p.db, Backends: []signing.Backend{local.New(p.db, c.master, now)}, Log: c.log, Now: now,
+	})
+	p.authority = authority.New(authority.Config{DB: p.db, Signer: p.keys, Master: c.master, Now: now})
+	fetch := egress.New(egress.Config{AllowLoopback: c.dev})
+	p.agents = agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: c.dev, Now: now})
+	verifier := agent.NewVerifier(agent.Config{Registry: p.agents, Fetch: fetch, Now: now, Log: c.log, Metrics: p.metrics})
+	catalogue, err := i18n.Load()
+	if err != nil {
+		return nil, fmt.Errorf("load texts: %w", err)
+	}
+	p.sessions = web.NewStore(pool, now)
+	p.consent = consent.New(consent.Config{
+		Authority: p.authority, Brands: p.brands, DB: p.db, Sealer: c.master,
+		Federation: federation.New(federation.Config{HTTP: fetch.HTTP(), Now: now, Context: ctx}),
+		Sessions:   p.sessions, Addresses: c.addresses, Catalogue: catalogue,
+		MAC: func(brand tenants.BrandID, purpose string, data []byte) ([]byte, error) {
+			return c.master.MAC(c.master.Version(), brand, purpose, data)
+		},
+		PublicURL: c.publicURL, CookieName: c.cookieName, DevHTTP: c.dev, Now: now, Log: c.log,
+	})
+	p.handler, err = p.routes(verifier, catalogue, now)
+	return p, err
+}
+
+// routes puts the machines' routes and the people's pages on one origin.
+func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now func() time.Time) (http.Handler, error) {
+	origin := http.NewCrossOriginProtection()
+	if err := origin.AddTrustedOrigin(p.publicURL); err != nil {
+		return nil, fmt.Errorf("public URL: %w", err)
+	}
+	origin.SetDenyHandler(http.HandlerFunc(p.consent.Forged))
+
+	people := http.NewServeMux()
+	p.consent.Routes(people)
+	front := frontDoor{catalogue: catalogue, brands: p.demo, log: p.log}
+	people.HandleFunc("GET /{$}", front.home)
+	people.HandleFunc("GET /console", front.console)
+	people.HandleFunc("/", p.consent.NotFound)
+
+	mux := http.NewServeMux()
+	oauth.New(oauth.Config{
+		Brands: p.brands, Agents: verifier, Authority: p.authority, Keys: p.keys, PublicURL: p.publicURL, Log: p.log,
+	}).Routes(mux)
+	a2a.New(p.brands, p.log).Routes(mux)
+	mux.Handle("/a2a/", http.NotFoundHandler())
+	mux.Handle("/.well-known/", http.NotFoundHandler())
+	mux.Handle("GET "+static.Prefix, static.Handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("/", web.Chain(people, web.Recover(p.log, p.consent.Failed), web.PageHeaders, origin.Handler))
+
+	return web.Chain(mux, web.Record(p.log, now), web.EveryAnswer(strings.HasPrefix(p.publicURL, "https:"))), nil
+}
+
+// ready says whether this instance can do its work.
+func (p *parts) ready(w http.ResponseWriter, r *http.Request) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	if err := p.pool.Ping(ctx); err != nil {
+		http.Error(w, "database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// upkeep removes what is over, Brand by Brand, until ctx ends.
+func (p *parts) upkeep(ctx context.Context) {
+	const pause = time.Minute
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if err := p.purge(ctx); err != nil && ctx.Err() == nil {
+			p.log.WarnContext(ctx, "upkeep failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *parts) purge(ctx context.Context) error {
+	if _, err := p.sessions.Purge(ctx); err != nil {
+		return err
+	}
+	ids, err := p.brands.IDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, err := p.authority.Purge(ctx, id); err != nil {
+			return err
+		}
+		if _, err := p.consent.Purge(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openPool opens the service's pool. Every statement is bounded, so that a lock
+// or a slow disk costs a caller seconds and not the instance; a connection that
+// the server killed is noticed and replaced.
+func openPool(ctx context.Context, databaseURL string, size int32) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL is not one: %w", redact(err))
+	}
+	c.MaxConns = size
+	c.HealthCheckPeriod = 5 * time.Second
+	c.ConnConfig.ConnectTimeout = 3 * time.Second
+	for name, value := range map[string]string{
+		"application_name":                    "countersign",
+		"timezone":                            "UTC",
+		"statement_timeout":                   "5000",
+		"lock_timeout":                        "3000",
+		"idle_in_transaction_session_timeout": "10000",
+		"tcp_user_timeout":                    "5000",
+	} {
+		c.ConnConfig.RuntimeParams[name] = value
+	}
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// redact drops the text of an error that quotes a URL with a password in it.
+func redact(error) error { return errNotAURL }
+
+var errNotAURL = &url.Error{Op: "parse", URL: "[hidden]", Err: fmt.Errorf("expected postgres://user:password@host/database")}

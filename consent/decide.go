@@ -1,0 +1,185 @@
+package consent
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"countersign.dev/authority"
+	"countersign.dev/consent/words"
+	"countersign.dev/tenants"
+)
+
+// shown is a digest of everything that the person saw and that could change
+// under the open page: the offered scopes with all their words, and the version
+// of the grant that is held (B42).
+func (v *visit) shown(q *authority.Question) (string, error) {
+	var scopes []tenants.Scope
+	may := offered(q)
+	for _, s := range v.brand.Scopes {
+		if contains(may, s.ID) {
+			scopes = append(scopes, s)
+		}
+	}
+	raw, err := json.Marshal(struct {
+		Scopes  []tenants.Scope
+		Version int
+		Days    []int
+	}{scopes, q.GrantVersion, v.brand.GrantDays})
+	if err != nil {
+		return "", fmt.Errorf("digest of the question: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// formToken binds a form to this browser, this journey, this person and what
+// was shown. Nobody else can make one: the attacker of a stolen code cannot
+// post in a victim's browser, nor with a token of his own (B20, R13).
+func (v *visit) formToken(parts ...string) (string, error) {
+	raw, err := json.Marshal(append([]string{v.browser.secret}, parts...))
+	if err != nil {
+		return "", fmt.Errorf("form token: %w", err)
+	}
+	mac, err := v.h.MAC(v.brand.ID, "form", raw)
+	if err != nil {
+		return "", fmt.Errorf("form token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(mac), nil
+}
+
+func (v *visit) checkToken(given string, parts ...string) error {
+	want, err := v.formToken(parts...)
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal([]byte(want), []byte(given)) {
+		return problem{kind: words.StaleForm, retry: v.pages("device")}
+	}
+	return nil
+}
+
+// decide is POST {pages}/consent/decision.
+func (h *Handler) decide(v *visit) error {
+	if !h.sameOrigin(v.r) {
+		return problem{kind: words.ForgedForm, retry: v.pages("device")}
+	}
+	form, err := readForm(v, "scope")
+	if err != nil {
+		return err
+	}
+	j, err := h.journeys.find(v.ctx(), v.brand.ID, v.browser, form.Get("j"))
+	l, loggedIn := v.browser.login(v.brand.ID, h.Now())
+	switch {
+	case errors.Is(err, errNoJourney) && loggedIn:
+		return problem{kind: words.StaleForm, retry: v.pages("device")}
+	case errors.Is(err, errNoJourney): // M19: no login, no decision
+		return problem{kind: words.SessionLapsed, retry: v.pages("device")}
+	case err != nil:
+		return err
+	}
+	v.adopt(j)
+	if j.RequestID == nil {
+		return problem{kind: words.StaleForm, retry: v.pages("agents")}
+	}
+	days, _ := strconv.Atoi(form.Get("until"))
+	if !loggedIn {
+		return v.lapsed(j, form["scope"], days)
+	}
+	if err := v.checkToken(form.Get("session"), j.ID, l.Subject, form.Get("shown")); err != nil {
+		return err
+	}
+	s, err := v.stand(j)
+	if err != nil {
+		return err
+	}
+	switch s.step {
+	case stepAsk:
+	case stepLogin, stepTrouble:
+		return v.lapsed(j, form["scope"], days)
+	case stepDone: // posted again: it counted the first time
+		return v.done(s, http.StatusBadRequest)
+	default:
+		return v.deadEnd(s)
+	}
+	return v.settle(s, answer{form.Get("decision"), form["scope"], days, form.Get("shown")})
+}
+
+type answer struct {
+	decision string
+	ticked   []string
+	days     int
+	shown    string
+}
+
+// settle carries the answer to the rules.
+func (v *visit) settle(s standing, a answer) error {
+	shown, err := v.shown(s.question)
+	if err != nil {
+		return err
+	}
+	outcome := ""
+	switch a.decision {
+	case "deny":
+		outcome = "denied"
+		err = v.h.Authority.Deny(v.ctx(), v.brand.ID, s.question.ID, s.login.Subject)
+	case "allow":
+		if shown != a.shown || !slices.Contains(v.brand.GrantDays, a.days) {
+			err = authority.ErrChanged
+			break
+		}
+		outcome = "allowed"
+		err = v.h.Authority.Approve(v.ctx(), v.brand, authority.Decision{
+			Request: s.question.ID, Subject: s.login.Subject, Ticked: a.ticked,
+			SeenVersion: s.question.GrantVersion, Days: a.days,
+		})
+		if errors.Is(err, authority.ErrDenied) {
+			outcome, err = "denied", nil
+			if len(s.question.Held) > 0 {
+				outcome = "emptied"
+			}
+		}
+	default:
+		return problem{kind: words.StaleForm, retry: v.pages("consent", "j", s.journey.ID)}
+	}
+	switch {
+	case errors.Is(err, authority.ErrChanged):
+		if err := v.h.journeys.chose(v.ctx(), v.brand.ID, s.journey.ID, a.ticked, a.days); err != nil {
+			return err
+		}
+		return v.redirect(v.pages("consent", "j", s.journey.ID, "changed", "1"))
+	case errors.Is(err, authority.ErrDecided):
+		return v.redirect(v.pages("consent", "j", s.journey.ID))
+	case err != nil:
+		return err
+	}
+	var ended []string
+	if outcome != "denied" {
+		for _, id := range s.question.Held {
+			if !contains(a.ticked, id) {
+				ended = append(ended, id)
+			}
+		}
+	}
+	if err := v.h.journeys.closed(v.ctx(), v.brand.ID, s.journey.ID, outcome, ended); err != nil {
+		return err
+	}
+	return v.redirect(v.pages("consent", "j", s.journey.ID))
+}
+
+// lapsed keeps what was ticked and asks to sign in again; the way there is a
+// link on a page of ours, since this is the answer to a form post.
+func (v *visit) lapsed(j journey, ticked []string, days int) error {
+	if slices.Contains(v.brand.GrantDays, days) {
+		if err := v.h.journeys.chose(v.ctx(), v.brand.ID, j.ID, ticked, days); err != nil {
+			return err
+		}
+	}
+	return problem{kind: words.SessionLapsed, retry: v.pages("login", "j", j.ID)}
+}

@@ -1,0 +1,107 @@
+package consent
+
+import (
+	"time"
+
+	"countersign.dev/authority"
+	"countersign.dev/tenants"
+)
+
+// step is what comes next in a journey.
+type step int
+
+const (
+	stepLogin     step = iota // sign in at the Brand first
+	stepTrouble               // the last sign-in failed: try again, or leave it
+	stepAsk                   // the question
+	stepDone                  // answered, in this journey
+	stepAnswered              // answered elsewhere
+	stepExpired               // too late
+	stepDisabled              // the agent was disabled meanwhile
+	stepPaused                // the Brand was paused meanwhile
+	stepSuspended             // the account may not act
+	stepAgents                // My agents
+)
+
+// who says under which login the journey goes on: the one made in this journey,
+// as long as the browser still has that same login; or the browser's own, where
+// no fresh one is needed.
+func who(j journey, l login, loggedIn, needFresh bool, now time.Time) (login, bool) {
+	if !loggedIn {
+		return login{}, false
+	}
+	inJourney := j.Subject != nil && *j.Subject == l.Subject && j.LoggedInAt != nil && now.Sub(*j.LoggedInAt) < loginLife
+	if inJourney && (j.Fresh || !needFresh) {
+		return l, true
+	}
+	return l, !needFresh
+}
+
+// needsFresh reports whether the person must sign in for this very request: at
+// an agent's first grant, and where something sensitive is asked for or held.
+func needsFresh(b *tenants.Brand, q *authority.Question) bool {
+	if q.FirstGrant {
+		return true
+	}
+	for _, id := range offered(q) {
+		if s, ok := b.Scope(id); ok && s.Impact == "high" {
+			return true
+		}
+	}
+	return false
+}
+
+// offered is what may be ticked: what is asked for, then what is held.
+func offered(q *authority.Question) []string {
+	out := append([]string(nil), q.Requested...)
+	for _, id := range q.Held {
+		if !contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func contains(ids []string, id string) bool {
+	for _, other := range ids {
+		if other == id {
+			return true
+		}
+	}
+	return false
+}
+
+// next is the one place that decides what comes next, from what is stored. q is
+// nil on the way to My agents, and has been asked for the login in l.
+func next(b *tenants.Brand, j journey, q *authority.Question, l login, loggedIn bool, now time.Time) step {
+	if q == nil {
+		switch {
+		case loggedIn:
+			return stepAgents
+		case j.Trouble != nil:
+			return stepTrouble
+		}
+		return stepLogin
+	}
+	switch {
+	case q.State != "pending" && j.Outcome != nil:
+		return stepDone
+	case q.State != "pending":
+		return stepAnswered
+	case q.Expired(now):
+		return stepExpired
+	case !q.AgentOn:
+		return stepDisabled
+	case !q.BrandOn:
+		return stepPaused
+	case j.Trouble != nil:
+		return stepTrouble
+	}
+	if _, ok := who(j, l, loggedIn, needsFresh(b, q), now); !ok {
+		return stepLogin
+	}
+	if q.Suspended {
+		return stepSuspended
+	}
+	return stepAsk
+}
