@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"countersign.dev/authority"
@@ -148,7 +149,7 @@ func (v *visit) scopes(q *authority.Question, j journey) []words.Scope {
 
 func (v *visit) until(j journey) []words.Until {
 	chosen := v.brand.GrantDefault
-	if j.Days != nil {
+	if j.Days != nil && slices.Contains(v.brand.GrantDays, *j.Days) {
 		chosen = *j.Days
 	}
 	out := make([]words.Until, 0, len(v.brand.GrantDays))

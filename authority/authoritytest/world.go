@@ -63,12 +63,19 @@ const PublicURL = "https://countersign.example"
 // Alex is the agent's User.
 var Alex = authority.Caller{Agent: Agent, Sub: "alex-phone"}
 
-// New sets up a World.
+// New sets up a World at noon of a fixed day.
 func New(t testing.TB) *World {
+	t.Helper()
+	return NewAt(t, time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+}
+
+// NewAt sets up a World at the given time, for tests that meet servers with
+// clocks of their own.
+func NewAt(t testing.TB, now time.Time) *World {
 	t.Helper()
 	db := pgtest.New(t)
 	w := &World{
-		Clock:  &Clock{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)},
+		Clock:  &Clock{now: now.UTC().Truncate(time.Microsecond)},
 		Owner:  db.Owner(t),
 		app:    db.App(t),
 		Master: signing.NewMaster(),

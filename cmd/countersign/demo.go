@@ -118,6 +118,7 @@ func (d *demoBrand) identityProvider(clientSecret string) (*demoidp.Provider, er
 	c := demoidp.Config{
 		Name: d.brand.Name, Colour: d.brand.Colour, ClientID: demoClientID, ClientSecret: clientSecret,
 		RedirectURIs: []string{d.pages + "/callback"},
+		Hint:         "Demo: sign in as alex or sam, password demo.",
 	}
 	for _, u := range d.users {
 		subject := u.subject

@@ -65,6 +65,10 @@ func readClaims(token *oidc.IDToken) (claims, error) {
 	if err := token.Claims(&text); err != nil {
 		return nil, invalid("the ID token is malformed")
 	}
+	return decodeClaims(text)
+}
+
+func decodeClaims(text []byte) (claims, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // a customer number above 2^53 would become somebody else's
 	var c claims

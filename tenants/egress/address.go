@@ -51,7 +51,8 @@ func isPublic(addr netip.Addr) bool {
 	if addr.Is4() {
 		return !within(addr, special4)
 	}
-	return addr.Zone() == "" && global6.Contains(addr) && !within(addr, special6)
+	// No prefix contains an address with a zone.
+	return global6.Contains(addr) && !within(addr, special6)
 }
 
 // isLoopback leaves out the IPv4-mapped form: nobody needs it.

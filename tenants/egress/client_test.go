@@ -64,6 +64,37 @@ func TestProductionDoesNotTalkToLoopback(t *testing.T) { // R24
 	}
 }
 
+// R24: the rules hold for requests that a library makes on its own.
+func TestLibrariesMayFetchNoOtherURLs(t *testing.T) {
+	client := New(Config{}).HTTP()
+	for _, raw := range []string{
+		"http://a.example/", "http://127.0.0.1/", "https://u:p@a.example/", "https://a.example:8443/", "https://10.0.0.1/", "ftp://a.example/",
+	} {
+		resp, err := client.Post(raw, "text/plain", strings.NewReader("x"))
+		if err == nil {
+			resp.Body.Close()
+		}
+		if !errors.Is(err, ErrForbiddenURL) {
+			t.Errorf("%s: %v, want ErrForbiddenURL", raw, err)
+		}
+	}
+}
+
+// R24: even if localhost resolves to another machine, nothing goes there in the
+// clear.
+func TestWithoutTLSNothingLeavesTheMachine(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	b := New(Config{AllowLoopback: true}).HTTP().Transport.(*bounded)
+	conn, err := b.plain.DialContext(ctx, "tcp", "8.8.8.8:443")
+	if err == nil {
+		conn.Close()
+	}
+	if !errors.Is(err, ErrForbiddenAddress) {
+		t.Errorf("%v, want ErrForbiddenAddress", err)
+	}
+}
+
 func TestErrorsDoNotTellWhatANameMeansInside(t *testing.T) { // R24
 	client := New(Config{})
 	_, inside := client.GetJSON(t.Context(), "https://localhost/secret?key=hidden")

@@ -25,9 +25,10 @@ func (a *authRequest) copy() *authRequest {
 
 // accepts tells whether an earlier login is good enough for this request.
 func (a *authRequest) accepts(s session, now time.Time) bool {
-	if slices.Contains(a.asked.Prompt, oidc.PromptLogin) || slices.Contains(a.asked.Prompt, oidc.PromptSelectAccount) {
+	if slices.Contains(a.asked.Prompt, oidc.PromptSelectAccount) {
 		return false
 	}
+	// zitadel/oidc has turned prompt=login into max_age=0.
 	return a.asked.MaxAge == nil || now.Sub(s.authTime) < time.Duration(*a.asked.MaxAge)*time.Second
 }
 

@@ -22,6 +22,7 @@ func (c *client) AuthMethod() oidc.AuthMethod         { return oidc.AuthMethodBa
 func (c *client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
+
 func (c *client) GrantTypes() []oidc.GrantType         { return []oidc.GrantType{oidc.GrantTypeCode} }
 func (c *client) LoginURL(id string) string            { return "/login?id=" + url.QueryEscape(id) }
 func (c *client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeBearer }

@@ -68,7 +68,7 @@ var hexColour = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 func New(c Config) (*Provider, error) {
 	var wrong []error
 	if c.Name == "" || c.ClientID == "" || c.ClientSecret == "" {
-		wrong = append(wrong, errors.New("Name, ClientID and ClientSecret are needed"))
+		wrong = append(wrong, errors.New("a name, a client id and a client secret are needed"))
 	}
 	if c.Colour == "" {
 		c.Colour = "#2f4858"

@@ -367,8 +367,12 @@ func TestACodeIsGoodForOneClientOnceWithItsVerifier(t *testing.T) {
 	if _, err := stranger.config.Exchange(t.Context(), code(), oauth2.VerifierOption(rp.verifier)); err == nil {
 		t.Error("redeemed with a wrong secret")
 	}
-	if _, err := rp.config.Exchange(t.Context(), code(), oauth2.VerifierOption(oauth2.GenerateVerifier())); err == nil {
+	tried := code()
+	if _, err := rp.config.Exchange(t.Context(), tried, oauth2.VerifierOption(oauth2.GenerateVerifier())); err == nil {
 		t.Error("redeemed with a wrong verifier")
+	}
+	if _, err := rp.config.Exchange(t.Context(), tried, oauth2.VerifierOption(rp.verifier)); err == nil {
+		t.Error("redeemed after a wrong verifier")
 	}
 	used := code()
 	rp.redeem(t, used)
@@ -435,7 +439,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 func TestMistakesAreNamedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := demoidp.New(demoidp.Config{Colour: "red;}", Users: []demoidp.User{{Username: "x"}}})
-	for _, want := range []string{"ClientID", "colour", `user "x"`} {
+	for _, want := range []string{"client id", "colour", `user "x"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -1,0 +1,218 @@
+package tenants_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign.dev/authority/authoritytest"
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+)
+
+// B16: settings that would make clients spin or tokens immortal are refused when
+// they are written.
+func TestSettingsAreBounded(t *testing.T) {
+	w := authoritytest.New(t)
+	for name, change := range map[string]func(*tenants.Brand){
+		"token life 0":         func(b *tenants.Brand) { b.TokenLifetime = 0 },
+		"token life -1":        func(b *tenants.Brand) { b.TokenLifetime = -time.Second },
+		"token life two hours": func(b *tenants.Brand) { b.TokenLifetime = 2 * time.Hour },
+		"grace three minutes":  func(b *tenants.Brand) { b.Grace = 3 * time.Minute },
+		"no choice of days":    func(b *tenants.Brand) { b.GrantDays = nil },
+		"default not a choice": func(b *tenants.Brand) { b.GrantDefault = 31 },
+		"issuer elsewhere":     func(b *tenants.Brand) { b.Issuer = "https://evil.example/oauth" },
+		"interface with query": func(b *tenants.Brand) { b.InterfaceURL += "?x=1"; b.Issuer = b.InterfaceURL + "/oauth" },
+		"interface with slash": func(b *tenants.Brand) { b.InterfaceURL += "/"; b.Issuer = b.InterfaceURL + "/oauth" },
+		"scopes but for case": func(b *tenants.Brand) { // B84
+			b.Scopes = append(append([]tenants.Scope(nil), b.Scopes...), tenants.Scope{ID: "Bookings:Read", Description: "x", Effect: "sees", Impact: "low"})
+		},
+		"scope with a space": func(b *tenants.Brand) {
+			b.Scopes = []tenants.Scope{{ID: "a b", Description: "x", Effect: "sees", Impact: "low"}}
+		},
+		"scope without words":  func(b *tenants.Brand) { b.Scopes = []tenants.Scope{{ID: "a", Effect: "sees", Impact: "low"}} },
+		"colour with a script": func(b *tenants.Brand) { b.Colour = "red;}" },
+		"another's interface": func(b *tenants.Brand) {
+			b.InterfaceURL, b.Issuer = w.Shop.InterfaceURL, w.Shop.Issuer
+		},
+	} {
+		edited := *w.Hotel
+		change(&edited)
+		if err := tenants.SaveBrand(t.Context(), w.DB, edited, w.Clock.Now()); err == nil {
+			t.Errorf("%s was saved", name)
+		}
+	}
+	if err := tenants.SaveProvider(t.Context(), w.DB, tenants.Provider{ID: "demo", Name: "Demo", Audience: "https://new.example"}, w.Clock.Now()); err == nil {
+		t.Error("a Provider's audience was changed")
+	}
+	if err := tenants.SaveProvider(t.Context(), w.DB, tenants.Provider{ID: "other", Name: "Other", Audience: "https://provider.example"}, w.Clock.Now()); err == nil {
+		t.Error("two Providers share an audience")
+	}
+}
+
+// Scopes keep the order they are given, through changes and comebacks.
+func TestScopesKeepTheirOrder(t *testing.T) {
+	w := authoritytest.New(t)
+	all := w.Hotel.Scopes
+	order := func(b *tenants.Brand) string {
+		var ids string
+		for _, s := range b.Scopes {
+			ids += s.ID + " "
+		}
+		return ids
+	}
+	for _, pick := range [][]int{{3, 2, 1, 0}, {1}, {0, 3}, {2, 0}, {0, 1, 2, 3}, {3, 0, 2, 1}} {
+		var scopes []tenants.Scope
+		for _, i := range pick {
+			scopes = append(scopes, all[i])
+		}
+		got := w.Save(t, w.Hotel, func(b *tenants.Brand) { b.Scopes = scopes })
+		if want := (&tenants.Brand{Scopes: scopes}); order(got) != order(want) {
+			t.Fatalf("got %s, want %s", order(got), order(want))
+		}
+	}
+	if n := w.Count(t, `SELECT count(*) FROM brand_scopes WHERE brand_id = $1`, w.Hotel.ID); n != 4 {
+		t.Errorf("%d rows: scopes are retired, never deleted", n)
+	}
+}
+
+// Decision 4: the IdP's secret is not in the database, opens only for its Brand,
+// and a new connection takes the place of the old one.
+func TestLoginSecretIsSealed(t *testing.T) {
+	w := authoritytest.New(t)
+	ctx := t.Context()
+	if _, err := tenants.Login(ctx, w.DB, w.Master, w.Hotel.ID); !errors.Is(err, tenants.ErrNoLogin) {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		c := tenants.LoginConnection{
+			ID: uuid.New(), Issuer: fmt.Sprintf("https://idp%d.example", i), ClientID: "c",
+			ClientSecret: "hush-hush", SubjectClaim: "sub", Scopes: []string{"openid"},
+		}
+		if err := tenants.SaveLogin(ctx, w.DB, w.Master, w.Hotel.ID, c, w.Clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tenants.Login(ctx, w.DB, w.Master, w.Hotel.ID)
+		if err != nil || got.ClientSecret != "hush-hush" || got.Issuer != c.Issuer {
+			t.Fatalf("%+v, %v", got.Issuer, err)
+		}
+	}
+	if n := w.Count(t, `SELECT count(*) FROM login_connections WHERE position('hush' in encode(client_secret_sealed, 'escape')) > 0`); n != 0 {
+		t.Error("the secret stands in clear")
+	}
+	// Moved to another Brand's row, it does not open.
+	w.Exec(t, `INSERT INTO login_connections SELECT 'fern-and-fell', id, issuer, client_id, client_secret_sealed, subject_claim, scopes, live, created_at FROM login_connections WHERE live`)
+	if _, err := tenants.Login(ctx, w.DB, w.Master, w.Shop.ID); err == nil {
+		t.Error("one Brand's secret opened as another's")
+	}
+	if _, err := tenants.Login(ctx, w.DB, w.Master, "nobody"); !errors.Is(err, tenants.ErrNoLogin) {
+		t.Error(err)
+	}
+}
+
+// Paused can be undone, closed cannot.
+func TestClosedIsFinal(t *testing.T) {
+	w := authoritytest.New(t)
+	for _, s := range []tenants.State{tenants.Paused, tenants.Active, tenants.Closed} {
+		if err := tenants.SetState(t.Context(), w.DB, w.Hotel.ID, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tenants.SetState(t.Context(), w.DB, w.Hotel.ID, tenants.Active); !errors.Is(err, tenants.ErrNoBrand) {
+		t.Fatal(err)
+	}
+	ids, err := w.Brands.IDs(t.Context())
+	if err != nil || len(ids) != 1 || ids[0] != w.Shop.ID {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+// R63: an id is exactly itself or nobody.
+func TestBrandIDsAreCanonical(t *testing.T) {
+	w := authoritytest.New(t)
+	for _, id := range []tenants.BrandID{"", "Harbor-Hotel", "harbor-hotel ", "harbor-hotel.", "harbor-hotel/", "harbor%2dhotel", "-", "härbor", tenants.BrandID(make([]byte, 100))} {
+		if _, err := w.Brands.Brand(t.Context(), id); !errors.Is(err, tenants.ErrNoBrand) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+// A Memo shares loads, serves old answers through an outage and no longer, and
+// never remembers that something failed.
+func TestMemo(t *testing.T) {
+	clock := &authoritytest.Clock{}
+	clock.Advance(time.Hour)
+	var loads atomic.Int32
+	var fail atomic.Bool
+	missing := errors.New("missing")
+	gate := make(chan struct{})
+	m := tenants.Memo[string, int]{
+		Fresh: time.Second, Stale: time.Minute, Now: clock.Now,
+		Missing: func(err error) bool { return errors.Is(err, missing) },
+		Load: func(_ context.Context, key string) (int, error) {
+			n := int(loads.Add(1))
+			if key == "slow" {
+				<-gate
+			}
+			if key == "none" {
+				return 0, missing
+			}
+			if fail.Load() {
+				return 0, errors.New("down")
+			}
+			return n, nil
+		},
+	}
+	get := func(key string) (int, error) { return m.Get(t.Context(), key) }
+	first, err := get("a")
+	if again, _ := get("a"); err != nil || again != first {
+		t.Fatal("not remembered")
+	}
+	clock.Advance(time.Second)
+	if next, _ := get("a"); next == first {
+		t.Fatal("remembered for too long")
+	}
+	fail.Store(true)
+	clock.Advance(30 * time.Second)
+	if _, err := get("a"); err != nil {
+		t.Fatalf("an outage is felt at once: %v", err)
+	}
+	clock.Advance(time.Minute)
+	if _, err := get("a"); err == nil {
+		t.Fatal("an old answer outlives the outage's bound")
+	}
+	fail.Store(false)
+	if _, err := get("a"); err != nil {
+		t.Fatal("the failure was remembered")
+	}
+	if _, err := get("none"); !errors.Is(err, missing) {
+		t.Fatal(err)
+	}
+	before := loads.Load()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if _, err := get("slow"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// Somebody who goes away does not take the load with him.
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for loads.Load() == before {
+		time.Sleep(time.Millisecond) // until the load has begun
+	}
+	if _, err := m.Get(gone, "slow"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who left got %v", err)
+	}
+	close(gate)
+	wg.Wait()
+	if n := loads.Load() - before; n != 1 {
+		t.Errorf("%d loads for ten callers", n)
+	}
+}
