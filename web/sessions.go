@@ -147,7 +147,7 @@ func (s *Store) drop(ctx context.Context, id string) error {
 func (s *Store) Purge(ctx context.Context) (int64, error) {
 	const q = `
 		DELETE FROM browser_sessions
-		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at < @now LIMIT 1000)`
+		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at <= @now LIMIT 1000)`
 	tag, err := s.pool.Exec(ctx, q, pgx.NamedArgs{"now": s.now()})
 	if err != nil {
 		return 0, fmt.Errorf("purge browser sessions: %w", err)

@@ -78,8 +78,7 @@ func TestDatabaseDownIs503(t *testing.T) {
 
 // B105: a panic on an OAuth route is JSON server_error.
 func TestPanicIsServerError(t *testing.T) {
-	var d *door
-	d = newDoor(t, signerFunc(func(context.Context, tenants.BrandID, string, []byte) (string, error) {
+	d := newDoor(t, signerFunc(func(context.Context, tenants.BrandID, string, []byte) (string, error) {
 		panic("dc_secret")
 	}))
 	started := d.start(t, "bookings:read")

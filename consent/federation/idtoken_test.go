@@ -9,7 +9,7 @@ import (
 	"countersign.dev/consent/federation/demoidp"
 )
 
-// R68, B54, B86: everything about the ID token is checked.
+// R68, B54, B86, P22 (the ID token): everything about the ID token is checked.
 func TestTheIDTokenIsVerified(t *testing.T) {
 	t.Parallel()
 	p, now := startProvider(t), newClock()
