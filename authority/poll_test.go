@@ -200,6 +200,46 @@ func TestExpiredLeaseCannotPayOut(t *testing.T) {
 	}
 }
 
+// M13: who let the lease run out has lost, even if he is ready first: the code
+// is the next holder's now.
+func TestOnlyTheHolderOfTheLeasePaysOut(t *testing.T) {
+	w := authoritytest.New(t)
+	gate := func() (signed, resume chan struct{}, a *authority.Authority) {
+		signed, resume = make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		return signed, resume, w.Authority(signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+			once.Do(func() { close(signed) })
+			<-resume
+			return w.Keys.Sign(ctx, brand, typ, payload)
+		}))
+	}
+	firstSigns, firstGo, first := gate()
+	nextSigns, nextGo, next := gate()
+	s := authoritytest.Begin(t, first, w.Hotel, alex, "bookings:read")
+	authoritytest.Approve(t, first, w.Hotel, s, "guest-7", "bookings:read")
+	poll := func(a *authority.Authority) chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.Poll(t.Context(), w.Hotel, alex, s.DeviceCode)
+			done <- err
+		}()
+		return done
+	}
+	one := poll(first)
+	<-firstSigns
+	w.Clock.Advance(11 * time.Second)
+	two := poll(next)
+	<-nextSigns
+	close(firstGo)
+	if err := <-one; !errors.Is(err, authority.ErrBusy) {
+		t.Errorf("who lost the lease got %v", err)
+	}
+	close(nextGo)
+	if err := <-two; err != nil {
+		t.Errorf("who holds the lease got %v", err)
+	}
+}
+
 // M11, P16, R9, B90: a code at another Brand, by another agent or another person
 // of the same agent is unknown, and the rightful caller loses nothing: not even
 // its poll.

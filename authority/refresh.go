@@ -23,11 +23,10 @@ import (
 // of one agent lose nothing (RFC 9700 §4.14.2, FAPI 2.0). After the window,
 // reuse by the rightful caller ends the grant (ErrReused).
 func (a *Authority) Refresh(ctx context.Context, brand *tenants.Brand, who Caller, token string, narrow []string) (Tokens, error) {
-	began := a.clock()
 	const turns = 4
 	var access signedFor
 	for range turns {
-		tokens, err := a.refresh(ctx, brand, who, token, fold(narrow), began, &access)
+		tokens, err := a.refresh(ctx, brand, who, token, fold(narrow), &access)
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -35,6 +34,11 @@ func (a *Authority) Refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	}
 	return Tokens{}, fmt.Errorf("refresh at %s: %w: the grant keeps moving", brand.ID, ErrUnavailable)
 }
+
+// flight is how long a call may have been on its way. Two calls that were sent
+// together are no theft, even where the Brand wants no grace window (B25); a
+// thief gains nothing by it, and is found when the rightful caller comes again.
+const flight = 2 * time.Second
 
 // signedFor keeps a signature for another turn over the same reading of the
 // grant, so that callers who race do not multiply signatures.
@@ -63,7 +67,7 @@ type held struct {
 	Offered    []string
 }
 
-func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Caller, token string, narrow []string, began time.Time, signed *signedFor) (Tokens, error) {
+func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Caller, token string, narrow []string, signed *signedFor) (Tokens, error) {
 	now := a.clock()
 	h, err := a.look(ctx, brand.ID, who, token, now)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -84,9 +88,9 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		switch {
 		case now.Sub(*h.UsedAt) <= brand.Grace && h.NextUsedAt == nil:
 			// A lost reply, or a parallel caller: the same successor again.
-		case now.Sub(*h.UsedAt) <= brand.Grace, h.UsedAt.After(began):
-			// Its successor is in use, or it was spent while we were already
-			// under way: too late, but no sign of theft.
+		case now.Sub(*h.UsedAt) <= max(brand.Grace, flight):
+			// Its successor is in use, or there is no window and this call was
+			// on its way when the token was spent: too late, but no sign of theft.
 			return Tokens{}, ErrUnknown
 		default:
 			return Tokens{}, a.reused(ctx, brand.ID, h, now)
