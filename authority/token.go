@@ -39,6 +39,14 @@ type claims struct {
 	ID       string `json:"jti"`
 }
 
+// read takes the claims out of a payload that we signed.
+func (c *claims) read(payload []byte) error {
+	if err := json.Unmarshal(payload, c); err != nil {
+		return fmt.Errorf("read claims: %w", err)
+	}
+	return nil
+}
+
 type signable struct {
 	grant     uuid.UUID
 	subject   string

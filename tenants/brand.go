@@ -95,6 +95,9 @@ func (b *Brand) TokenEndpoint() string { return b.Issuer + "/token" }
 // RevocationEndpoint is the RFC 7009 URL.
 func (b *Brand) RevocationEndpoint() string { return b.Issuer + "/revoke" }
 
+// IntrospectionEndpoint is the RFC 7662 URL.
+func (b *Brand) IntrospectionEndpoint() string { return b.Issuer + "/introspect" }
+
 // JWKSURI is where the Brand's public keys stand.
 func (b *Brand) JWKSURI() string { return b.Issuer + "/jwks.json" }
 

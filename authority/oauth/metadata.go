@@ -18,6 +18,7 @@ type metadataDocument struct {
 	TokenEndpoint                 string   `json:"token_endpoint"`
 	JWKSURI                       string   `json:"jwks_uri"`
 	RevocationEndpoint            string   `json:"revocation_endpoint"`
+	IntrospectionEndpoint         string   `json:"introspection_endpoint"`
 	ScopesSupported               []string `json:"scopes_supported"`
 	GrantTypesSupported           []string `json:"grant_types_supported"`
 	ResponseTypesSupported        []string `json:"response_types_supported"`
@@ -25,6 +26,7 @@ type metadataDocument struct {
 	TokenEndpointAuthSigningAlgs  []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	RevocationEndpointAuthMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 	RevocationEndpointSigningAlgs []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+	IntrospectionAuthMethods      []string `json:"introspection_endpoint_auth_methods_supported"`
 }
 
 func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
@@ -43,6 +45,7 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenant
 		TokenEndpoint:                 brand.TokenEndpoint(),
 		JWKSURI:                       brand.JWKSURI(),
 		RevocationEndpoint:            brand.RevocationEndpoint(),
+		IntrospectionEndpoint:         brand.IntrospectionEndpoint(),
 		ScopesSupported:               scopes,
 		GrantTypesSupported:           []string{grantDeviceCode, grantRefreshToken},
 		ResponseTypesSupported:        []string{}, // required by RFC 8414; there is no authorization endpoint
@@ -50,6 +53,7 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenant
 		TokenEndpointAuthSigningAlgs:  algs,
 		RevocationEndpointAuthMethods: []string{"private_key_jwt"},
 		RevocationEndpointSigningAlgs: algs,
+		IntrospectionAuthMethods:      []string{"Bearer"},
 	})
 	if err != nil {
 		h.fail(w, r, nil, fmt.Errorf("encode metadata of %s: %w", brand.ID, err))

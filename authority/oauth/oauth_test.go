@@ -67,7 +67,7 @@ func (d *door) instance(t *testing.T, signer authority.Signer) (string, *authori
 	brands := tenants.NewDirectory(d.DB, d.Clock.Now)
 	mux := http.NewServeMux()
 	oauth.New(oauth.Config{
-		Brands: brands, Authority: rules, Keys: d.NewKeys(), PublicURL: authoritytest.PublicURL, Log: log,
+		Brands: brands, Authority: rules, Keys: d.NewKeys(), Credentials: tenants.NewCredentials(d.DB, d.Clock.Now), PublicURL: authoritytest.PublicURL, Log: log,
 		Agents: agent.NewVerifier(agent.Config{
 			Registry: agent.NewRegistry(agent.RegistryConfig{DB: d.DB.Pool(), Now: d.Clock.Now, AllowLoopback: true}),
 			Fetch:    egress.New(egress.Config{AllowLoopback: true}), Now: d.Clock.Now, Log: log,
@@ -529,6 +529,7 @@ func TestCardAndMetadataAgree(t *testing.T) {
 	wantMeta := map[string]any{
 		"issuer": issuer, "device_authorization_endpoint": issuer + "/device_authorization",
 		"token_endpoint": issuer + "/token", "jwks_uri": issuer + "/jwks.json", "revocation_endpoint": issuer + "/revoke",
+		"introspection_endpoint": issuer + "/introspect", "introspection_endpoint_auth_methods_supported": []any{"Bearer"},
 		"scopes_supported":                                      []any{"bookings:read", "bookings:change", "extras:order", "account:read"},
 		"grant_types_supported":                                 []any{deviceGrant, "refresh_token"},
 		"response_types_supported":                              []any{},

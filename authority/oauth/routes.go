@@ -18,6 +18,7 @@ type Handler struct {
 	agents    *agent.Verifier
 	authority *authority.Authority
 	keys      *signing.Keys
+	creds     *tenants.Credentials
 	pages     string
 	log       *slog.Logger
 }
@@ -28,6 +29,8 @@ type Config struct {
 	Agents    *agent.Verifier
 	Authority *authority.Authority
 	Keys      *signing.Keys
+	// Credentials checks what Brands' own servers come with.
+	Credentials *tenants.Credentials
 	// PublicURL is our own origin, where the browser pages live; never taken
 	// from a request.
 	PublicURL string
@@ -37,7 +40,7 @@ type Config struct {
 // New returns a Handler.
 func New(c Config) *Handler {
 	return &Handler{
-		brands: c.Brands, agents: c.Agents, authority: c.Authority, keys: c.Keys,
+		brands: c.Brands, agents: c.Agents, authority: c.Authority, keys: c.Keys, creds: c.Credentials,
 		pages: strings.TrimSuffix(c.PublicURL, "/") + "/b/", log: c.Log,
 	}
 }
@@ -51,6 +54,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		issuer + "/device_authorization":                   h.called(h.deviceAuthorization),
 		issuer + "/token":                                  h.called(h.token),
 		issuer + "/revoke":                                 h.called(h.revoke),
+		issuer + "/introspect":                             h.branded(tenants.RightIntrospect, h.introspect),
 		issuer + "/jwks.json":                              h.published(h.jwks),
 		issuer + "/.well-known/oauth-authorization-server": h.published(h.metadata),
 		"/.well-known/oauth-authorization-server" + issuer: h.published(h.metadata),
@@ -67,14 +71,7 @@ func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) h
 		if !ok {
 			return
 		}
-		// Without delegation the endpoints do not exist, with or without a token.
-		if !brand.Delegation || brand.State == tenants.Closed {
-			http.NotFound(w, r)
-			return
-		}
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		if !postable(w, r, brand) {
 			return
 		}
 		who, err := h.caller(r, brand)
@@ -93,6 +90,56 @@ func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) h
 		}
 		serve(w, r, call{brand: brand, who: who, h: h})
 	})
+}
+
+// branded is a route that a Brand's own server calls with an API key.
+func (h *Handler) branded(right tenants.Right, serve func(http.ResponseWriter, *http.Request, *tenants.Brand)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		brand, ok := h.brand(w, r)
+		if !ok {
+			return
+		}
+		if !postable(w, r, brand) {
+			return
+		}
+		key, err := agent.Bearer(r.Header.Values("Authorization"))
+		if err == nil {
+			err = h.creds.Check(r.Context(), brand.ID, key, right)
+		}
+		switch {
+		case errors.Is(err, agent.ErrRefused), errors.Is(err, tenants.ErrBadKey):
+			refuseKey(w, http.StatusUnauthorized, "invalid_token")
+			return
+		case errors.Is(err, tenants.ErrNoRight):
+			refuseKey(w, http.StatusForbidden, "insufficient_scope")
+			return
+		case err != nil:
+			h.fail(w, r, nil, err)
+			return
+		}
+		serve(w, r, brand)
+	})
+}
+
+func refuseKey(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="countersign", error="`+code+`"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+}
+
+// postable answers for a Brand or method that the endpoint does not exist for.
+func postable(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) bool {
+	// Without delegation the endpoints do not exist, with or without a token.
+	if !brand.Delegation || brand.State == tenants.Closed {
+		http.NotFound(w, r)
+		return false
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		return false
+	}
+	return true
 }
 
 // published is a public document of a Brand, readable from any origin.

@@ -21,7 +21,11 @@ type Document struct {
 	ETag string
 }
 
-func newJWKS(keys []json.RawMessage) (Document, error) {
+func newJWKS(published []*key) (Document, error) {
+	keys := make([]json.RawMessage, len(published))
+	for i, k := range published {
+		keys[i] = k.jwk
+	}
 	body, err := json.Marshal(struct {
 		Keys []json.RawMessage `json:"keys"`
 	}{keys})

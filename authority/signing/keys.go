@@ -54,8 +54,9 @@ type key struct {
 }
 
 type keySet struct {
-	current *key
-	jwks    Document
+	current   *key
+	published []*key
+	jwks      Document
 }
 
 // NewKeys returns a Keys. It panics without a backend.
@@ -184,7 +185,6 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 		return nil, fmt.Errorf("load keys of %s: %w", brand, err)
 	}
 	set := &keySet{}
-	var published []json.RawMessage
 	for _, r := range rows {
 		public, err := parsePublicJWK(r.PublicJWK)
 		if err != nil {
@@ -210,12 +210,12 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 		}
 		// A compromised key leaves at once: whoever holds it chooses iat and ts.
 		if r.State != "revoked" {
-			published = append(published, key.jwk)
+			set.published = append(set.published, key)
 		}
 	}
 	if set.current == nil {
 		return nil, fmt.Errorf("keys of %s: %w", brand, ErrNoKey)
 	}
-	set.jwks, err = newJWKS(published)
+	set.jwks, err = newJWKS(set.published)
 	return set, err
 }

@@ -31,6 +31,7 @@ type demoBrand struct {
 	users    []demoUser
 	claim    string // the ID-token claim that is the Brand's id of a person
 	provider *demoidp.Provider
+	apiKey   string
 }
 
 type demoUser struct {
@@ -156,6 +157,9 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 			SubjectClaim: d.claim, Scopes: []string{"openid", "profile", "email"},
 		}
 		if err := tenants.SaveLogin(ctx, p.db, p.master, id, login, now); err != nil {
+			return fmt.Errorf("seed %s: %w", id, err)
+		}
+		if d.apiKey, err = p.devAPIKey(ctx, id); err != nil {
 			return fmt.Errorf("seed %s: %w", id, err)
 		}
 		p.brands.Forget(id)

@@ -32,6 +32,7 @@ func commands() []command {
 		{"agent", "personal agents: list, add, enable, disable", runAgent},
 		{"brand", "Brands: list, pause, resume", runBrand},
 		{"user", "a Brand's users: suspend, resume", runUser},
+		{"apikey", "what a Brand's servers authenticate with: create, list, revoke", runAPIKey},
 	}
 }
 

@@ -23,6 +23,7 @@ type operation struct {
 // args are what operations may be given.
 type args struct {
 	issuer, jwksURI, name, brand, subject string
+	id, rights                            string
 	dev                                   bool
 	out                                   io.Writer
 }
@@ -46,6 +47,11 @@ func (o operation) run(ctx context.Context, argv []string, stdout, stderr io.Wri
 		s.StringVar(&a.jwksURI, "jwks-uri", "", "where the agent publishes its keys")
 		s.StringVar(&a.name, "name", "", "what people will read")
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
+	case "apikey":
+		s.StringVar(&a.brand, "brand", "", "the Brand's id")
+		s.StringVar(&a.name, "name", "unnamed", "what the key is for")
+		s.StringVar(&a.rights, "rights", "introspect", "comma-separated: introspect, receipts, stepup, events, verify, admin")
+		s.StringVar(&a.id, "id", "", "the key's id, as list shows it")
 	case "user":
 		s.StringVar(&a.subject, "subject", "", "the user's id at the Brand")
 		fallthrough

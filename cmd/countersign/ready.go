@@ -30,6 +30,7 @@ type readyBrand struct {
 	Issuer       string      `json:"issuer"`
 	Audience     string      `json:"audience"` // of pa-jwts for this Brand
 	IDPIssuer    string      `json:"idp_issuer"`
+	APIKey       string      `json:"api_key"` // the Brand's own credential, with every right
 	Users        []readyUser `json:"users"`
 
 	metadataURL, jwksURL, devicePage string
@@ -57,7 +58,7 @@ func describe(publicURL, databaseURL string, brands []*demoBrand, identity *pa.I
 	for _, d := range brands {
 		b := readyBrand{
 			ID: string(d.brand.ID), Name: d.brand.Name, InterfaceURL: d.brand.InterfaceURL, CardURL: d.brand.CardURL(),
-			Issuer: d.brand.Issuer, Audience: demoAudience, IDPIssuer: d.provider.Issuer(),
+			Issuer: d.brand.Issuer, Audience: demoAudience, IDPIssuer: d.provider.Issuer(), APIKey: d.apiKey,
 			metadataURL: d.brand.MetadataURL(), jwksURL: d.brand.JWKSURI(), devicePage: d.pages + "/device",
 		}
 		for _, u := range d.users {

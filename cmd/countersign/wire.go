@@ -101,7 +101,8 @@ func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now 
 
 	mux := http.NewServeMux()
 	oauth.New(oauth.Config{
-		Brands: p.brands, Agents: verifier, Authority: p.authority, Keys: p.keys, PublicURL: p.publicURL, Log: p.log,
+		Brands: p.brands, Agents: verifier, Authority: p.authority, Keys: p.keys,
+		Credentials: tenants.NewCredentials(p.db, now), PublicURL: p.publicURL, Log: p.log,
 	}).Routes(mux)
 	a2a.New(p.brands, p.log).Routes(mux)
 	mux.Handle("/a2a/", http.NotFoundHandler())

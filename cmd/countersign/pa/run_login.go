@@ -33,7 +33,15 @@ func runLogin(ctx context.Context, c *command) error {
 		return loginForPrograms(ctx, c.stdout, o)
 	}
 	terminal := isTerminal(c.stdout)
-	return loginForPeople(ctx, &screen{out: c.stdout, live: terminal, qr: withQR || terminal}, o)
+	if err := loginForPeople(ctx, &screen{out: c.stdout, live: terminal, qr: withQR || terminal}, o); err != nil {
+		return err
+	}
+	next := "countersign pa token --card " + c.card + " --sub " + o.Sub
+	if c.data != c.flags.Lookup("data").DefValue {
+		next += " --data " + c.data
+	}
+	fmt.Fprintf(c.stdout, "\nKept in %s. The access token: %s\n", o.TokenFile, next)
+	return nil
 }
 
 func loginForPeople(ctx context.Context, s *screen, o Options) error {
@@ -51,7 +59,6 @@ func loginForPeople(ctx context.Context, s *screen, o Options) error {
 		return err
 	}
 	s.allowed(brand, asked, tokens)
-	fmt.Fprintf(s.out, "\nKept in %s. The access token: countersign pa token --card %s\n", o.TokenFile, tokens.Interface)
 	return nil
 }
 
