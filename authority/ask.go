@@ -36,10 +36,14 @@ type Question struct {
 	// OtherUser: another Brand user already holds a living grant for the same
 	// (agent, person): one of the two may be the wrong account.
 	OtherUser bool
+	// HeldByAny is what any living grant of the same (agent, person) holds,
+	// whoever the login turns out to be.
+	HeldByAny []string
 	// Decided by, and with, for the closing page; nil while pending or denied.
 	DecidedSubject *string
 	DecidedScopes  []string
 	DecidedUntil   *time.Time
+	DecidedOver    bool // the grant has ended since
 
 	Sealed []byte // the user code, as stored
 }
@@ -62,7 +66,10 @@ func (a *Authority) Ask(ctx context.Context, brand tenants.BrandID, request uuid
 		       EXISTS (SELECT FROM grants o WHERE o.brand_id = @brand AND o.agent = d.agent
 		                  AND o.agent_sub = d.agent_sub AND o.subject <> @subject
 		                  AND o.ended_at IS NULL AND o.expires_at > @now) AS other_user,
-		       r.subject AS decided_subject, r.scopes AS decided_scopes, r.expires_at AS decided_until
+		       ARRAY(SELECT DISTINCT unnest(o.scopes) FROM grants o WHERE o.brand_id = @brand AND o.agent = d.agent
+		                AND o.agent_sub = d.agent_sub AND o.ended_at IS NULL AND o.expires_at > @now) AS held_by_any,
+		       r.subject AS decided_subject, r.scopes AS decided_scopes, r.expires_at AS decided_until,
+		       coalesce(r.ended_at IS NOT NULL, false) AS decided_over
 		  FROM device_requests d
 		  JOIN brands b ON b.id = d.brand_id
 		  LEFT JOIN agent_states s ON s.issuer = d.agent

@@ -62,7 +62,9 @@ func (b *browser) hash() []byte {
 // login returns the Brand's login, if it still counts.
 func (b *browser) login(brand tenants.BrandID, now time.Time) (login, bool) {
 	l, ok := b.logins[brand]
-	if !ok || now.Sub(l.At) >= loginLife || l.At.After(now) {
+	// The instance that wrote it may be a little ahead of this one.
+	const skew = 30 * time.Second
+	if !ok || now.Sub(l.At) >= loginLife || l.At.After(now.Add(skew)) {
 		return login{}, false
 	}
 	return l, true
@@ -78,11 +80,22 @@ func (v *visit) keep() error {
 	return v.h.Sessions.Save(v.r, v.w, v.browser.session)
 }
 
-// logIn records the login and changes the session's id, so that an id that
-// somebody planted or saw before is worth nothing (session fixation).
+// logIn records the login.
 func (v *visit) logIn(l login) error {
+	v.browser.logins[v.brand.ID] = l
+	return v.renew()
+}
+
+// logOut forgets the Brand's login; other Brands' stay.
+func (v *visit) logOut() error {
+	delete(v.browser.logins, v.brand.ID)
+	return v.renew()
+}
+
+// renew writes the logins that still count and changes the session's id, so that
+// an id that somebody planted or saw before is worth nothing (session fixation).
+func (v *visit) renew() error {
 	b := v.browser
-	b.logins[v.brand.ID] = l
 	for id := range b.logins {
 		if _, ok := b.login(id, v.h.Now()); !ok {
 			delete(b.logins, id)

@@ -21,11 +21,11 @@ func (h *Handler) callback(v *visit) error {
 	state := query.Get("state")
 	const longest = 256
 	if state == "" || len(state) > longest || len(query["state"]) > 1 || len(query["code"]) > 1 {
-		return problem{kind: words.StaleForm, retry: v.pages("device")}
+		return problem{kind: words.StaleForm}
 	}
 	j, err := h.journeys.byState(v.ctx(), v.brand.ID, state)
 	if errors.Is(err, errNoJourney) {
-		return problem{kind: words.StaleForm, retry: v.pages("device")}
+		return problem{kind: words.StaleForm}
 	}
 	if err != nil {
 		return err

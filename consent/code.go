@@ -19,7 +19,7 @@ func (h *Handler) showCode(v *visit) error {
 	if len(typed) == 0 {
 		return v.askForCode("", words.NoProblem, http.StatusOK)
 	}
-	if len(typed) > 1 {
+	if len(typed) > 1 || !v.navigates() {
 		return problem{kind: words.DeadCode}
 	}
 	_, code, err := h.Authority.Find(v.ctx(), v.brand.ID, typed[0], v.visitor())
@@ -39,7 +39,7 @@ func (h *Handler) showCode(v *visit) error {
 // typeCode is POST {pages}/device.
 func (h *Handler) typeCode(v *visit) error {
 	if !h.sameOrigin(v.r) {
-		return problem{kind: words.ForgedForm, retry: v.pages("device")}
+		return problem{kind: words.ForgedForm}
 	}
 	form, err := readForm(v)
 	if err != nil {
@@ -62,6 +62,14 @@ func (h *Handler) typeCode(v *visit) error {
 		return err
 	}
 	return v.redirect(v.pages("device", "user_code", code.String()))
+}
+
+// navigates reports whether a person's browser goes to this page. A picture or a
+// frame on some other site that names our address must not use up the codes
+// that its visitor may still mistype.
+func (v *visit) navigates() bool {
+	dest := v.r.Header.Get("Sec-Fetch-Dest")
+	return dest == "" || dest == "document"
 }
 
 func (v *visit) askForCode(typed string, p words.CodeProblem, status int) error {

@@ -54,13 +54,15 @@ func (v *visit) formToken(parts ...string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(mac), nil
 }
 
-func (v *visit) checkToken(given string, parts ...string) error {
+// checkToken refuses a form that was not made for this browser, person and
+// question; retry leads to where a new one is shown.
+func (v *visit) checkToken(retry, given string, parts ...string) error {
 	want, err := v.formToken(parts...)
 	if err != nil {
 		return err
 	}
 	if !hmac.Equal([]byte(want), []byte(given)) {
-		return problem{kind: words.StaleForm, retry: v.pages("device")}
+		return problem{kind: words.StaleForm, retry: retry}
 	}
 	return nil
 }
@@ -68,7 +70,7 @@ func (v *visit) checkToken(given string, parts ...string) error {
 // decide is POST {pages}/consent/decision.
 func (h *Handler) decide(v *visit) error {
 	if !h.sameOrigin(v.r) {
-		return problem{kind: words.ForgedForm, retry: v.pages("device")}
+		return problem{kind: words.ForgedForm}
 	}
 	form, err := readForm(v, "scope")
 	if err != nil {
@@ -78,9 +80,9 @@ func (h *Handler) decide(v *visit) error {
 	l, loggedIn := v.browser.login(v.brand.ID, h.Now())
 	switch {
 	case errors.Is(err, errNoJourney) && loggedIn:
-		return problem{kind: words.StaleForm, retry: v.pages("device")}
+		return problem{kind: words.StaleForm}
 	case errors.Is(err, errNoJourney): // M19: no login, no decision
-		return problem{kind: words.SessionLapsed, retry: v.pages("device")}
+		return problem{kind: words.Expired, status: http.StatusForbidden}
 	case err != nil:
 		return err
 	}
@@ -88,11 +90,12 @@ func (h *Handler) decide(v *visit) error {
 	if j.RequestID == nil {
 		return problem{kind: words.StaleForm, retry: v.pages("agents")}
 	}
-	days, _ := strconv.Atoi(form.Get("until"))
+	a := answer{decision: form.Get("decision"), ticked: v.onCard(form["scope"]), shown: form.Get("shown")}
+	a.days, _ = strconv.Atoi(form.Get("until"))
 	if !loggedIn {
-		return v.lapsed(j, form["scope"], days)
+		return v.lapsed(j, a)
 	}
-	if err := v.checkToken(form.Get("session"), j.ID, l.Subject, form.Get("shown")); err != nil {
+	if err := v.checkToken(v.pages("consent", "j", j.ID), form.Get("session"), j.ID, l.Subject, form.Get("shown")); err != nil {
 		return err
 	}
 	s, err := v.stand(j)
@@ -102,13 +105,22 @@ func (h *Handler) decide(v *visit) error {
 	switch s.step {
 	case stepAsk:
 	case stepLogin, stepTrouble:
-		return v.lapsed(j, form["scope"], days)
+		return v.lapsed(j, a)
 	case stepDone: // posted again: it counted the first time
 		return v.done(s, http.StatusBadRequest)
 	default:
 		return v.deadEnd(s)
 	}
-	return v.settle(s, answer{form.Get("decision"), form["scope"], days, form.Get("shown")})
+	return v.settle(s, a)
+}
+
+// onCard drops what is no permission of the Brand's, so that nothing of a
+// stranger's choosing is stored.
+func (v *visit) onCard(ids []string) []string {
+	return slices.DeleteFunc(ids, func(id string) bool {
+		_, ok := v.brand.Scope(id)
+		return !ok
+	})
 }
 
 type answer struct {
@@ -159,25 +171,44 @@ func (v *visit) settle(s standing, a answer) error {
 	case err != nil:
 		return err
 	}
-	var ended []string
-	if outcome != "denied" {
-		for _, id := range s.question.Held {
-			if !contains(a.ticked, id) {
-				ended = append(ended, id)
-			}
-		}
-	}
-	if err := v.h.journeys.closed(v.ctx(), v.brand.ID, s.journey.ID, outcome, ended); err != nil {
+	if err := v.close(s, a, outcome); err != nil {
 		return err
 	}
 	return v.redirect(v.pages("consent", "j", s.journey.ID))
 }
 
+// close writes down, for the closing page, what this answer came to.
+func (v *visit) close(s standing, a answer, outcome string) error {
+	e := ending{outcome: outcome}
+	if outcome != "denied" {
+		for _, id := range s.question.Held {
+			if !contains(a.ticked, id) {
+				e.ended = append(e.ended, id)
+			}
+		}
+	}
+	if outcome == "allowed" {
+		q, err := v.h.Authority.Ask(v.ctx(), v.brand.ID, s.question.ID, s.login.Subject)
+		if err != nil {
+			return err
+		}
+		e.allowed, e.until = q.DecidedScopes, q.DecidedUntil
+	}
+	return v.h.journeys.closed(v.ctx(), v.brand.ID, s.journey.ID, e)
+}
+
 // lapsed keeps what was ticked and asks to sign in again; the way there is a
 // link on a page of ours, since this is the answer to a form post.
-func (v *visit) lapsed(j journey, ticked []string, days int) error {
-	if slices.Contains(v.brand.GrantDays, days) {
-		if err := v.h.journeys.chose(v.ctx(), v.brand.ID, j.ID, ticked, days); err != nil {
+func (v *visit) lapsed(j journey, a answer) error {
+	s, err := v.stand(j)
+	if err != nil {
+		return err
+	}
+	if s.step != stepLogin && s.step != stepTrouble {
+		return v.deadEnd(s) // nothing to come back to
+	}
+	if j.Subject != nil && slices.Contains(v.brand.GrantDays, a.days) {
+		if err := v.h.journeys.chose(v.ctx(), v.brand.ID, j.ID, a.ticked, a.days); err != nil {
 			return err
 		}
 	}

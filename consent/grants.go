@@ -30,9 +30,14 @@ func (h *Handler) grants(v *visit) error {
 			}
 		}
 	}
+	token, err := v.formToken("signout", l.Subject)
+	if err != nil {
+		return err
+	}
 	d := words.AgentsData{
 		Common: v.common(v.at("agents")), Account: l.Account,
 		SwitchURL: v.pages("login", "switch", "1"), CodeURL: v.pages("device"),
+		SignOutAction: v.pages("agents/signout"), SignOutHidden: []ui.Hidden{{Name: "session", Value: token}},
 	}
 	if d.JustEnded, err = v.justEnded(l, query.Get("ended")); err != nil {
 		return err
@@ -102,7 +107,7 @@ func (h *Handler) endGrant(v *visit) error {
 	if !loggedIn {
 		return problem{kind: words.SessionLapsed, retry: v.pages("login")}
 	}
-	if err := v.checkToken(form.Get("session"), "end", l.Subject, form.Get("grant")); err != nil {
+	if err := v.checkToken(v.pages("agents"), form.Get("session"), "end", l.Subject, form.Get("grant")); err != nil {
 		return err
 	}
 	id, err := uuid.Parse(form.Get("grant"))
@@ -114,6 +119,27 @@ func (h *Handler) endGrant(v *visit) error {
 		return err
 	}
 	return v.redirect(v.pages("agents", "ended", id.String()))
+}
+
+// signOut is POST {pages}/agents/signout: this browser forgets who was logged in
+// at this Brand. Open pages of the old login can decide nothing any more (B45).
+func (h *Handler) signOut(v *visit) error {
+	if !h.sameOrigin(v.r) {
+		return problem{kind: words.ForgedForm, retry: v.pages("agents")}
+	}
+	form, err := readForm(v)
+	if err != nil {
+		return err
+	}
+	if l, loggedIn := v.browser.login(v.brand.ID, h.Now()); loggedIn {
+		if err := v.checkToken(v.pages("agents"), form.Get("session"), "signout", l.Subject); err != nil {
+			return err
+		}
+		if err := v.logOut(); err != nil {
+			return err
+		}
+	}
+	return v.redirect(v.pages("agents"))
 }
 
 // justEnded names the agent whose grant the address says was ended; an address

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"countersign.dev/authority"
 	"countersign.dev/consent/federation"
@@ -65,6 +67,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	mux.Handle("POST "+pages+"consent/decision", h.page(h.decide))
 	mux.Handle("GET "+pages+"agents", h.page(h.grants))
 	mux.Handle("POST "+pages+"agents/end", h.page(h.endGrant))
+	mux.Handle("POST "+pages+"agents/signout", h.page(h.signOut))
 	mux.HandleFunc("GET "+pages+"brand.css", h.brandCSS)
 }
 
@@ -113,7 +116,7 @@ func (h *Handler) page(serve func(*visit) error) http.Handler {
 // speak chooses the language of the answer.
 func (v *visit) speak() {
 	const longest = 64
-	if len(v.locales) > longest {
+	if len(v.locales) > longest || !utf8.ValidString(v.locales) || strings.ContainsFunc(v.locales, unicode.IsControl) {
 		v.locales = ""
 	}
 	v.lang = v.h.Catalogue.Match(v.locales, v.r.Header.Get("Accept-Language"))

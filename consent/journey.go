@@ -36,11 +36,13 @@ type journey struct {
 	Days       *int
 	UILocales  string `db:"ui_locales"`
 	Outcome    *string
+	Allowed    []string
+	Until      *time.Time `db:"allowed_until"`
 	Ended      []string
 }
 
 const journeyColumns = `id, request_id, fresh, login_began, logins, trouble, subject, account, logged_in_at,
-	ticked, days, ui_locales, outcome, ended`
+	ticked, days, ui_locales, outcome, allowed, allowed_until, ended`
 
 type journeys struct {
 	db  *tenants.DB
@@ -74,7 +76,7 @@ func (s journeys) find(ctx context.Context, brand tenants.BrandID, b *browser, i
 		SELECT ` + journeyColumns + `
 		  FROM journeys
 		 WHERE brand_id = @brand AND id = @id AND browser = @browser AND expires_at > @now`
-	if !b.known() || len(id) > 64 {
+	if !b.known() || !isHandle(id) {
 		return journey{}, errNoJourney
 	}
 	return s.one(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "browser": b.hash(), "now": s.now()})
@@ -91,12 +93,22 @@ func (s journeys) one(ctx context.Context, brand tenants.BrandID, q string, args
 	return j, nil
 }
 
+// isHandle reports whether id could be one of ours; anything else is not even
+// asked of the database.
+func isHandle(id string) bool {
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '2' || r > '7')
+	})
+}
+
 // depart records that the browser leaves for a login under the state. A login
-// that was under way in this journey counts no more.
+// that was under way in this journey counts no more; and where a fresh one is
+// needed, neither does an earlier one, or the Back button would stand for it.
 func (s journeys) depart(ctx context.Context, brand tenants.BrandID, b *browser, id, state string, fresh bool) error {
 	const q = `
 		UPDATE journeys
 		   SET state_hash = @state, state_used = false, fresh = @fresh, login_began = @now,
+		       logged_in_at = CASE WHEN @fresh THEN NULL ELSE logged_in_at END,
 		       logins = logins + 1, trouble = NULL
 		 WHERE brand_id = @brand AND id = @id AND browser = @browser`
 	return s.change(ctx, brand, q, pgx.NamedArgs{
@@ -150,10 +162,23 @@ func (s journeys) chose(ctx context.Context, brand tenants.BrandID, id string, t
 	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "ticked": ticked, "days": days})
 }
 
-// closed records how it ended here, for the closing page.
-func (s journeys) closed(ctx context.Context, brand tenants.BrandID, id, outcome string, ended []string) error {
-	const q = `UPDATE journeys SET outcome = @outcome, ended = @ended WHERE brand_id = @brand AND id = @id`
-	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "outcome": outcome, "ended": ended})
+// ending is how a journey ended, as its closing page tells it.
+type ending struct {
+	outcome string // allowed, denied or emptied
+	allowed []string
+	until   *time.Time
+	ended   []string
+}
+
+// closed records how it ended here. The grant itself may change later; what was
+// allowed in this journey does not.
+func (s journeys) closed(ctx context.Context, brand tenants.BrandID, id string, e ending) error {
+	const q = `
+		UPDATE journeys SET outcome = @outcome, allowed = @allowed, allowed_until = @until, ended = @ended
+		 WHERE brand_id = @brand AND id = @id`
+	return s.change(ctx, brand, q, pgx.NamedArgs{
+		"brand": brand, "id": id, "outcome": e.outcome, "allowed": e.allowed, "until": e.until, "ended": e.ended,
+	})
 }
 
 func (s journeys) change(ctx context.Context, brand tenants.BrandID, q string, args pgx.NamedArgs) error {

@@ -20,6 +20,9 @@ const maxLogins = 20
 // every redirect of a form post against form-action.
 func (h *Handler) login(v *visit) error {
 	query := v.r.URL.Query()
+	if !v.navigates() {
+		return problem{kind: words.NotFound}
+	}
 	if err := v.keep(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"countersign.dev/authority"
@@ -37,7 +38,7 @@ func (v *visit) fail(err error) {
 	case errors.As(err, &limit):
 		p = problem{kind: words.TooManyTries, retryAfter: limit.RetryAfter}
 	case errors.Is(err, errNoJourney):
-		p = problem{kind: words.CookieMissing}
+		p = problem{kind: words.Expired}
 	case errors.Is(err, authority.ErrUnknown):
 		p = problem{kind: words.DeadCode}
 	case errors.Is(err, authority.ErrExpired):
@@ -47,7 +48,7 @@ func (v *visit) fail(err error) {
 	case errors.Is(err, authority.ErrPaused):
 		p = problem{kind: words.BrandPaused}
 	case errors.Is(err, authority.ErrSuspended):
-		p = problem{kind: words.LoginRefused}
+		p = problem{kind: words.AccountSuspended}
 	case tenants.Unavailable(err):
 		p.status = http.StatusServiceUnavailable
 	}
@@ -61,7 +62,7 @@ func (v *visit) fail(err error) {
 		v.w.Header().Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
 	}
 	d := words.TroubleData{
-		Common: v.common(nil), Agent: p.agent, RetryURL: p.retry, RetryAfter: p.retryAfter, Deny: p.deny,
+		Common: v.common(v.here()), Agent: p.agent, RetryURL: p.retry, RetryAfter: p.retryAfter, Deny: p.deny,
 	}
 	if v.brand != nil {
 		d.CodeURL, d.AgentsURL = v.pages("device"), v.pages("agents")
@@ -69,6 +70,19 @@ func (v *visit) fail(err error) {
 	view := words.Trouble(p.kind, d)
 	if err := ui.Render(v.ctx(), v.w, p.status, pages.Trouble(view)); err != nil {
 		v.h.Log.ErrorContext(v.ctx(), "page failed", "route", v.r.Pattern, "error", err)
+	}
+}
+
+// here gives this page's address in another language, where asking for it again
+// is safe: a callback counts once, and a post is not an address.
+func (v *visit) here() func(string) string {
+	if v.r.Method != http.MethodGet || strings.HasSuffix(v.r.URL.Path, "/callback") || strings.HasSuffix(v.r.URL.Path, "/login") {
+		return nil
+	}
+	return func(tag string) string {
+		q := v.r.URL.Query()
+		q.Set("ui_locales", tag)
+		return v.r.URL.EscapedPath() + "?" + q.Encode()
 	}
 }
 
@@ -90,5 +104,5 @@ func (h *Handler) NotFound(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) Forged(w http.ResponseWriter, r *http.Request) {
 	v := &visit{h: h, w: w, r: r}
 	v.speak()
-	v.fail(problem{kind: words.ForgedForm, retry: "/"})
+	v.fail(problem{kind: words.ForgedForm})
 }

@@ -75,6 +75,8 @@ func (v *visit) deadEnd(s standing) error {
 		if s.question.State == "denied" {
 			p.kind = words.AlreadyDenied
 		}
+	case stepGone:
+		p = problem{kind: words.DeadCode}
 	case stepExpired:
 		p.kind = words.Expired
 	case stepDisabled:
@@ -82,7 +84,7 @@ func (v *visit) deadEnd(s standing) error {
 	case stepPaused:
 		p.kind = words.BrandPaused
 	case stepSuspended:
-		p.kind, p.retry = words.LoginRefused, v.pages("login", "j", s.journey.ID, "switch", "1")
+		p.kind, p.retry = words.AccountSuspended, v.pages("login", "j", s.journey.ID, "switch", "1")
 	default:
 		return fmt.Errorf("no page for step %d", s.step)
 	}
@@ -170,9 +172,9 @@ func (v *visit) done(s standing, status int) error {
 	}
 	switch *j.Outcome {
 	case "allowed":
-		d.Outcome, d.Allowed = words.Allowed, v.texts(q.DecidedScopes)
-		if q.DecidedUntil != nil {
-			d.Until = *q.DecidedUntil
+		d.Outcome, d.Allowed = words.Allowed, v.texts(j.Allowed)
+		if j.Until != nil {
+			d.Until = *j.Until
 		}
 	case "emptied":
 		d.Outcome = words.Emptied

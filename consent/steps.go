@@ -16,6 +16,7 @@ const (
 	stepAsk                   // the question
 	stepDone                  // answered, in this journey
 	stepAnswered              // answered elsewhere
+	stepGone                  // over, and nobody has signed in who may know how
 	stepExpired               // too late
 	stepDisabled              // the agent was disabled meanwhile
 	stepPaused                // the Brand was paused meanwhile
@@ -43,7 +44,7 @@ func needsFresh(b *tenants.Brand, q *authority.Question) bool {
 	if q.FirstGrant {
 		return true
 	}
-	for _, id := range offered(q) {
+	for _, id := range append(offered(q), q.HeldByAny...) {
 		if s, ok := b.Scope(id); ok && s.Impact == "high" {
 			return true
 		}
@@ -83,8 +84,13 @@ func next(b *tenants.Brand, j journey, q *authority.Question, l login, loggedIn 
 		}
 		return stepLogin
 	}
+	// What became of a request is for those to know who signed in for it (B03).
+	known := loggedIn && j.Subject != nil && *j.Subject == l.Subject
+	over := q.State != "pending" || q.Expired(now) || !q.AgentOn
 	switch {
-	case q.State != "pending" && j.Outcome != nil:
+	case over && !known:
+		return stepGone
+	case q.State != "pending" && j.Outcome != nil && !q.DecidedOver:
 		return stepDone
 	case q.State != "pending":
 		return stepAnswered
@@ -94,13 +100,14 @@ func next(b *tenants.Brand, j journey, q *authority.Question, l login, loggedIn 
 		return stepDisabled
 	case !q.BrandOn:
 		return stepPaused
-	case j.Trouble != nil:
+	}
+	_, enough := who(j, l, loggedIn, needsFresh(b, q), now)
+	switch {
+	case !enough && j.Trouble != nil:
 		return stepTrouble
-	}
-	if _, ok := who(j, l, loggedIn, needsFresh(b, q), now); !ok {
+	case !enough:
 		return stepLogin
-	}
-	if q.Suspended {
+	case q.Suspended:
 		return stepSuspended
 	}
 	return stepAsk

@@ -38,6 +38,8 @@ CREATE TABLE journeys (
 	ui_locales    text NOT NULL DEFAULT '',
 	-- How it ended here, for the closing page; the decision itself is authority's.
 	outcome       text CHECK (outcome IN ('allowed', 'denied', 'emptied')),
+	allowed       text[],                  -- scopes allowed, as they then were
+	allowed_until timestamptz,
 	ended         text[],                  -- scopes held before and unticked now
 	created_at    timestamptz NOT NULL,
 	expires_at    timestamptz NOT NULL,

@@ -48,6 +48,7 @@ type Brand struct {
 	GrantDays      []int         // the choices a person has
 	GrantDefault   int
 	SigningAlg     string
+	RotationDays   int     // how often its key changes by itself
 	Scopes         []Scope // on the card, in the Brand's order; retired ones are absent
 }
 

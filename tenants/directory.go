@@ -65,7 +65,7 @@ func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
 	const q = `
 		SELECT b.provider_id, p.audience, b.name, b.description, b.mode, b.state, b.delegation,
 		       b.interface_url, b.issuer, b.identity_scheme, b.colour, b.support_url, b.privacy_url,
-		       b.token_seconds, b.grace_seconds, b.grant_days, b.grant_days_default, b.signing_alg,
+		       b.token_seconds, b.grace_seconds, b.grant_days, b.grant_days_default, b.signing_alg, b.rotation_days,
 		       coalesce((
 		           SELECT jsonb_agg(jsonb_build_object(
 		                      'ID', s.id, 'Description', s.description, 'Effect', s.effect,
@@ -94,6 +94,7 @@ func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
 		GrantDays        []int
 		GrantDaysDefault int
 		SigningAlg       string
+		RotationDays     int
 		Scopes           []byte
 	}
 	r, err := One[row](ctx, d.db, id, q, pgx.NamedArgs{"brand": id})
@@ -111,6 +112,7 @@ func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
 		TokenLifetime: time.Duration(r.TokenSeconds) * time.Second,
 		Grace:         time.Duration(r.GraceSeconds) * time.Second,
 		GrantDays:     r.GrantDays, GrantDefault: r.GrantDaysDefault, SigningAlg: r.SigningAlg,
+		RotationDays: r.RotationDays,
 	}
 	if err := json.Unmarshal(r.Scopes, &b.Scopes); err != nil {
 		return nil, fmt.Errorf("read scopes of brand %s: %w", id, err)

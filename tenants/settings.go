@@ -47,9 +47,9 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 	const brand = `
 		INSERT INTO brands (id, provider_id, name, description, mode, state, delegation, interface_url, issuer,
 		                    identity_scheme, colour, support_url, privacy_url, token_seconds, grace_seconds,
-		                    grant_days, grant_days_default, signing_alg, created_at)
+		                    grant_days, grant_days_default, signing_alg, rotation_days, created_at)
 		VALUES (@id, @provider, @name, @description, @mode, @state, @delegation, @interface, @issuer,
-		        @scheme, @colour, @support, @privacy, @token, @grace, @days, @default, @alg, @now)
+		        @scheme, @colour, @support, @privacy, @token, @grace, @days, @default, @alg, @rotation, @now)
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, description = excluded.description, mode = excluded.mode,
 		       state = excluded.state, delegation = excluded.delegation,
@@ -58,7 +58,7 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 		       support_url = excluded.support_url, privacy_url = excluded.privacy_url,
 		       token_seconds = excluded.token_seconds, grace_seconds = excluded.grace_seconds,
 		       grant_days = excluded.grant_days, grant_days_default = excluded.grant_days_default,
-		       signing_alg = excluded.signing_alg`
+		       signing_alg = excluded.signing_alg, rotation_days = excluded.rotation_days`
 	// Positions are unique, so retired and reordered scopes first step aside.
 	const aside = `
 		UPDATE brand_scopes SET position = -1 - position,
@@ -86,7 +86,8 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 			"state": b.State, "delegation": b.Delegation, "interface": b.InterfaceURL, "issuer": b.Issuer,
 			"scheme": b.IdentityScheme, "colour": b.Colour, "support": b.SupportURL, "privacy": b.PrivacyURL,
 			"token": int(b.TokenLifetime / time.Second), "grace": int(b.Grace / time.Second),
-			"days": b.GrantDays, "default": b.GrantDefault, "alg": b.SigningAlg, "now": now,
+			"days": b.GrantDays, "default": b.GrantDefault, "alg": b.SigningAlg,
+			"rotation": b.RotationDays, "now": now,
 		}); err != nil {
 			return err
 		}

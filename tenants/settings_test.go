@@ -23,6 +23,7 @@ func TestSettingsAreBounded(t *testing.T) {
 		"token life -1":        func(b *tenants.Brand) { b.TokenLifetime = -time.Second },
 		"token life two hours": func(b *tenants.Brand) { b.TokenLifetime = 2 * time.Hour },
 		"grace three minutes":  func(b *tenants.Brand) { b.Grace = 3 * time.Minute },
+		"rotation never":       func(b *tenants.Brand) { b.RotationDays = 0 },
 		"no choice of days":    func(b *tenants.Brand) { b.GrantDays = nil },
 		"default not a choice": func(b *tenants.Brand) { b.GrantDefault = 31 },
 		"issuer elsewhere":     func(b *tenants.Brand) { b.Issuer = "https://evil.example/oauth" },

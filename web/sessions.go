@@ -114,15 +114,6 @@ func (s *Store) Renew(r *http.Request, w http.ResponseWriter, session *sessions.
 	return s.Save(r, w, session)
 }
 
-// End forgets the session here and in the browser.
-func (s *Store) End(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
-	err := s.drop(r.Context(), session.ID)
-	gone := cookie()
-	gone.MaxAge = -1
-	http.SetCookie(w, sessions.NewCookie(session.Name(), "", gone))
-	return err
-}
-
 func (s *Store) load(ctx context.Context, id string) (map[string]string, error) {
 	const q = `SELECT data FROM browser_sessions WHERE id_hash = @id AND expires_at > @now`
 	var data []byte

@@ -112,7 +112,7 @@ func (w *World) brand(t testing.TB, id tenants.BrandID, name string, scopes []te
 		State: tenants.Active, Delegation: true, InterfaceURL: PublicURL + "/a2a/" + string(id),
 		Issuer: PublicURL + "/a2a/" + string(id) + "/oauth", IdentityScheme: "paJwt", Colour: "#1f3a5f",
 		TokenLifetime: 15 * time.Minute, Grace: 30 * time.Second, GrantDays: []int{7, 30, 90}, GrantDefault: 30,
-		SigningAlg: "ES256", Scopes: scopes,
+		SigningAlg: "ES256", RotationDays: 90, Scopes: scopes,
 	}
 	if err := tenants.SaveBrand(ctx, w.DB, b, w.Clock.Now()); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,16 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenant
 // jwks serves the Brand's public keys even when its delegation is off or it is
 // gone: receipts outlive both.
 func (h *Handler) jwks(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
-	doc, err := h.keys.JWKS(r.Context(), brand.ID)
+	h.keyDocument(w, r, brand, h.keys.JWKS)
+}
+
+// archive serves the Brand's compromised keys, each with when and why.
+func (h *Handler) archive(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
+	h.keyDocument(w, r, brand, h.keys.Archive)
+}
+
+func (h *Handler) keyDocument(w http.ResponseWriter, r *http.Request, brand *tenants.Brand, load func(context.Context, tenants.BrandID) (signing.Document, error)) {
+	doc, err := load(r.Context(), brand.ID)
 	if errors.Is(err, signing.ErrNoKey) {
 		http.NotFound(w, r)
 		return

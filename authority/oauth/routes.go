@@ -56,6 +56,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		issuer + "/revoke":                                 h.called(h.revoke),
 		issuer + "/introspect":                             h.branded(tenants.RightIntrospect, h.introspect),
 		issuer + "/jwks.json":                              h.published(h.jwks),
+		issuer + "/jwks-archive.json":                      h.published(h.archive),
 		issuer + "/.well-known/oauth-authorization-server": h.published(h.metadata),
 		"/.well-known/oauth-authorization-server" + issuer: h.published(h.metadata),
 	} {

@@ -57,6 +57,7 @@ type keySet struct {
 	current   *key
 	published []*key
 	jwks      Document
+	archive   Document
 }
 
 // NewKeys returns a Keys. It panics without a backend.
@@ -131,44 +132,15 @@ func (k *Keys) Ensure(ctx context.Context, brand tenants.BrandID, backend string
 	if _, err := k.load(ctx, brand); !errors.Is(err, ErrNoKey) {
 		return err
 	}
-	const first Version = 1
-	b := k.backends[backend]
-	if b == nil {
-		return fmt.Errorf("key for %s: no backend %q", brand, backend)
-	}
-	public, err := b.Create(ctx, brand, first, alg)
-	if err != nil {
-		return fmt.Errorf("create key for %s: %w", brand, err)
-	}
-	kid, err := KID(public)
-	if err != nil {
+	if _, err := k.publish(ctx, brand, backend, 1, alg, "current"); err != nil && !errors.Is(err, ErrNextExists) {
 		return err
 	}
-	jwk, err := publicJWK(public, kid, alg)
-	if err != nil {
-		return fmt.Errorf("public key of %s: %w", brand, err)
-	}
-	probe := &key{kid: kid, backend: backend, version: first, alg: alg, public: public}
-	if _, err := k.signature(ctx, brand, probe, sha256.Sum256([]byte("countersign key check "+kid))); err != nil {
-		return fmt.Errorf("try new key of %s: %w", brand, err)
-	}
-	const q = `
-		INSERT INTO signing_keys (brand_id, kid, backend, version, alg, state, public_jwk, created_at, changed_at)
-		VALUES (@brand, @kid, @backend, @version, @alg, 'current', @jwk, @now, @now)
-		ON CONFLICT DO NOTHING`
-	_, err = k.db.Exec(ctx, brand, q, pgx.NamedArgs{
-		"brand": brand, "kid": kid, "backend": backend, "version": int(first), "alg": string(alg), "jwk": jwk, "now": k.now(),
-	})
-	if err != nil {
-		return fmt.Errorf("publish key of %s: %w", brand, err)
-	}
-	k.memo.Forget(brand)
 	return nil
 }
 
 func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error) {
 	const q = `
-		SELECT kid, backend, version, alg, state, public_jwk
+		SELECT kid, backend, version, alg, state, public_jwk, changed_at, reason
 		  FROM signing_keys
 		 WHERE brand_id = @brand
 		 ORDER BY created_at, kid`
@@ -179,12 +151,15 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 		Alg       Alg
 		State     string
 		PublicJWK []byte `db:"public_jwk"`
+		ChangedAt time.Time
+		Reason    *string
 	}
 	rows, err := tenants.All[row](ctx, k.db, brand, q, pgx.NamedArgs{"brand": brand})
 	if err != nil {
 		return nil, fmt.Errorf("load keys of %s: %w", brand, err)
 	}
 	set := &keySet{}
+	var archived []archivedKey
 	for _, r := range rows {
 		public, err := parsePublicJWK(r.PublicJWK)
 		if err != nil {
@@ -209,13 +184,18 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 			set.current = key
 		}
 		// A compromised key leaves at once: whoever holds it chooses iat and ts.
-		if r.State != "revoked" {
+		if r.State == "revoked" {
+			archived = append(archived, archivedKey{key.jwk, r.ChangedAt, *r.Reason})
+		} else {
 			set.published = append(set.published, key)
 		}
 	}
 	if set.current == nil {
 		return nil, fmt.Errorf("keys of %s: %w", brand, ErrNoKey)
 	}
-	set.jwks, err = newJWKS(set.published)
+	if set.jwks, err = newJWKS(set.published); err != nil {
+		return nil, err
+	}
+	set.archive, err = newArchive(archived)
 	return set, err
 }

@@ -157,7 +157,8 @@ func TestJWKSHoldsWhatMayBeTrusted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Exec(t, `INSERT INTO signing_keys VALUES ($1, $2, 'local', $3, 'ES256', $4, $5, now(), now())`, w.Hotel.ID, kid, 10+i, state, jwk)
+		w.Exec(t, `INSERT INTO signing_keys VALUES ($1, $2, 'local', $3, 'ES256', $4, $5, now(), now(),
+			CASE $4 WHEN 'revoked' THEN 'lost' END)`, w.Hotel.ID, kid, 10+i, state, jwk)
 	}
 	if n := published(); n != 3 {
 		t.Fatalf("%d keys are published", n)
@@ -171,7 +172,7 @@ func TestJWKSHoldsWhatMayBeTrusted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Exec(t, `INSERT INTO signing_keys VALUES ($1, 'x', 'local', 99, 'ES256', 'next', $2, now(), now())`, w.Hotel.ID, jwk)
+	w.Exec(t, `INSERT INTO signing_keys VALUES ($1, 'x', 'local', 99, 'ES256', 'retired', $2, now(), now())`, w.Hotel.ID, jwk)
 	if doc, err := w.NewKeys().JWKS(t.Context(), w.Hotel.ID); err == nil {
 		t.Fatalf("published %s", doc.Body)
 	}

@@ -11,7 +11,8 @@ type AgentsView struct {
 	Lead    ui.Phrase
 	Agents  []AgentCard
 
-	Empty EmptyState // shown when there are no agents
+	Empty   EmptyState // shown when there are no agents
+	SignOut ui.Post    // of this Brand, in this browser
 }
 
 // An AgentCard is one agent and everything it may do.

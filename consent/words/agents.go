@@ -15,6 +15,9 @@ type AgentsData struct {
 	CodeURL   string // where a code is typed
 	Agents    []HeldAgent
 	JustEnded string // name of an agent that was ended a moment ago
+
+	SignOutAction string
+	SignOutHidden []ui.Hidden
 }
 
 // HeldAgent is an agent that may act now.
@@ -41,6 +44,10 @@ func Agents(d AgentsData) pages.AgentsView {
 			Heading: d.Lang.Text("agents.empty.heading"), Text: d.say("agents.empty.text"),
 			GoOn: d.link("agents.empty.go", d.CodeURL),
 		},
+	}
+	v.SignOut = ui.Post{
+		Action: d.SignOutAction, Hidden: d.SignOutHidden,
+		Button: ui.Button{Label: d.say("agents.signout")},
 	}
 	v.Account.SignedIn, v.Account.NotYou = d.account(d.Account, d.SwitchURL)
 	if d.JustEnded != "" {

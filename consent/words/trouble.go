@@ -23,6 +23,7 @@ const (
 	LoginRefused                        // the Brand's sign-in came back without a person
 	LoginUnreachable                    // the Brand's sign-in did not answer
 	SessionLapsed                       // the login ran out under an open page
+	AccountSuspended                    // at the Brand: nothing may act for it
 	WrongAccount                        // the request expects another account
 	AgentDisabled                       // since it asked
 	BrandPaused                         // for all agents
@@ -68,6 +69,7 @@ var troubles = map[TroubleKind]trouble{
 	LoginRefused:     {http.StatusForbidden, "trouble.refused.heading", "trouble.refused.what", "trouble.refused.next", "trouble.nothing", "trouble.again", retry},
 	LoginUnreachable: {http.StatusBadGateway, "trouble.unreachable.heading", "trouble.unreachable.what", "trouble.unreachable.next", "trouble.nothing", "trouble.again", retry},
 	SessionLapsed:    {http.StatusForbidden, "trouble.lapsed.heading", "trouble.lapsed.what", "trouble.lapsed.next", "trouble.nothing", "start.go", retry},
+	AccountSuspended: {http.StatusForbidden, "trouble.suspended.heading", "trouble.suspended.what", "trouble.suspended.next", "trouble.nothing", "trouble.account.go", retry},
 	WrongAccount:     {http.StatusForbidden, "trouble.account.heading", "trouble.account.what", "trouble.account.next", "trouble.nothing", "trouble.account.go", retry},
 	AgentDisabled:    {http.StatusForbidden, "trouble.agent.heading", "trouble.agent.what", "trouble.agent.next", "trouble.nothing", "trouble.agents", agents},
 	BrandPaused:      {http.StatusServiceUnavailable, "trouble.paused.heading", "trouble.paused.what", "trouble.paused.next", "trouble.nothing", "trouble.agents", agents},

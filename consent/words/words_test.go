@@ -117,6 +117,7 @@ func TestLookAlikesAreSaidSo(t *testing.T) {
 var kinds = []TroubleKind{
 	Internal, NotFound, Expired, AlreadyDenied, AlreadyAnswered, DeadCode, TooManyTries, LoginRefused,
 	LoginUnreachable, SessionLapsed, WrongAccount, AgentDisabled, BrandPaused, CookieMissing, StaleForm, ForgedForm,
+	AccountSuspended,
 }
 
 // B45: no dead end is without a way on, whatever little the caller knows.

@@ -85,6 +85,8 @@ func TestMatchHearsTheVisitor(t *testing.T) {
 		{"anything", "", "*", "en"},
 		{"Taiwan", "", "zh-TW,zh;q=0.9,en;q=0.8", "zh-Hant"},
 		{"Hong Kong", "", "zh-HK", "zh-Hant"},
+		{"Hong Kong, as browsers there ask", "", "zh-HK,zh;q=0.9,en-US;q=0.8,en;q=0.7", "zh-Hant"},
+		{"Macau", "", "zh-MO,zh,en", "zh-Hant"},
 		{"British", "", "en-GB,en;q=0.9", "en"},
 		{"unknown only", "", "eo, tlh", "en"},
 		{"unknown first", "", "eo, zh-TW", "zh-Hant"},

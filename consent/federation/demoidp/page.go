@@ -131,7 +131,7 @@ label { display: block; margin-top: 1rem; }
 input, button { width: 100%; min-height: 2.75rem; font: inherit; padding: .4rem .7rem; border: 1px solid #767066; border-radius: 0; }
 button { margin-top: 1.5rem; background: var(--brand); color: #fff; border-color: var(--brand); cursor: pointer; }
 :focus-visible { outline: 3px solid #b45309; outline-offset: 2px; }
-a { color: #222; display: inline-block; padding: .5rem 0; }
+a { color: #222; display: inline-block; padding: .6rem 0; }
 .hint { border-left: 3px solid var(--brand); padding-left: .8rem; }
 [role=alert] { border-left: 3px solid #a3161c; padding-left: .8rem; }
 `
