@@ -47,7 +47,6 @@ type claim struct {
 	DecidedAt *time.Time
 	LeasedAt  *time.Time // somebody else's lease, until when
 	GrantID   *uuid.UUID `db:"grant_id"`
-	Marked    bool       // this poll opened a new interval
 	Leased    bool       // this poll may pay out
 	AgentOn   bool
 	BrandOn   bool
@@ -63,6 +62,13 @@ type claim struct {
 func (a *Authority) poll(ctx context.Context, brand *tenants.Brand, who Caller, deviceCode string) (Tokens, error) {
 	lease := newID()
 	now := a.clock()
+	waiting, err := a.wait(ctx, brand.ID, who, deviceCode, now)
+	if err != nil {
+		return Tokens{}, fmt.Errorf("poll at %s: %w", brand.ID, err)
+	}
+	if waiting {
+		return Tokens{}, ErrPending
+	}
 	c, err := a.claim(ctx, brand.ID, who, deviceCode, lease, now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tokens{}, ErrUnknown
@@ -112,19 +118,37 @@ func (c claim) pending(now time.Time) error {
 	switch {
 	case !now.Before(c.ExpiresAt):
 		return ErrExpired
-	case c.Marked:
-		return ErrPending
 	case early:
 		return ErrTooSoon
 	}
 	// On time, yet the interval was not ours: another poll opened it, or the
-	// person decided. Never guess slow_down at an agent that keeps the pace.
+	// person decided, between our two looks. Never guess slow_down at an agent
+	// that keeps the pace.
 	return errMoved
 }
 
-// claim looks at the code and, in the same statement, opens a new poll interval
-// while it is pending or takes the lease once it is approved. Neither write
-// must survive a crash, so it does not wait for the disk.
+// wait is what nearly every poll comes to: the code is pending, and the interval
+// is over. It opens the next one. Everything else is for claim to tell apart.
+func (a *Authority) wait(ctx context.Context, brand tenants.BrandID, who Caller, deviceCode string, now time.Time) (bool, error) {
+	const q = `
+		UPDATE device_requests SET polled_at = @now
+		 WHERE brand_id = @brand AND device_code_hash = @hash AND agent = @agent AND agent_sub = @sub
+		   AND state = 'pending' AND expires_at > @now AND (polled_at IS NULL OR polled_at <= @due)
+		   AND (SELECT enabled FROM agent_states WHERE issuer = @agent)
+		   AND (SELECT state = 'active' AND delegation FROM brands WHERE id = @brand)
+		RETURNING true AS waiting`
+	r, err := tenants.OneRelaxed[struct{ Waiting bool }](ctx, a.db, brand, q, pgx.NamedArgs{
+		"brand": brand, "hash": hash(deviceCode), "agent": who.Agent, "sub": who.Sub,
+		"now": now, "due": now.Add(pollSlack - PollInterval),
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return r.Waiting, err
+}
+
+// claim looks at the code and, in the same statement, takes the lease if it is
+// approved. A lease need not survive a crash, so this does not wait for the disk.
 func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller, deviceCode string, lease uuid.UUID, now time.Time) (claim, error) {
 	const q = `
 		WITH r AS (
@@ -139,13 +163,6 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 			  LEFT JOIN grants g ON g.brand_id = d.brand_id AND g.id = d.grant_id
 			 WHERE d.brand_id = @brand AND d.device_code_hash = @hash
 			   AND d.agent = @agent AND d.agent_sub = @sub
-		), marked AS (
-			UPDATE device_requests d SET polled_at = @now
-			  FROM r
-			 WHERE d.brand_id = @brand AND d.id = r.id AND r.agent_on AND r.brand_on
-			   AND d.state = 'pending' AND d.expires_at > @now
-			   AND (d.polled_at IS NULL OR d.polled_at <= @due)
-			RETURNING d.id
 		), leased AS (
 			UPDATE device_requests d SET lease_id = @lease, lease_until = @until
 			  FROM r
@@ -157,7 +174,7 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 		)
 		SELECT r.id, r.state, r.scopes AS requested, r.expires_at, r.polled_at, r.decided_at,
 		       r.lease_until AS leased_at, r.grant_id,
-		       EXISTS (SELECT FROM marked) AS marked, EXISTS (SELECT FROM leased) AS leased,
+		       EXISTS (SELECT FROM leased) AS leased,
 		       r.agent_on, r.brand_on, coalesce(r.grant_on, false) AS grant_on, r.suspended,
 		       r.subject, r.held, r.version, r.grant_ends,
 		       ARRAY(SELECT s.id FROM brand_scopes s
@@ -165,7 +182,7 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 		  FROM r`
 	return tenants.OneRelaxed[claim](ctx, a.db, brand, q, pgx.NamedArgs{
 		"brand": brand, "hash": hash(deviceCode), "agent": who.Agent, "sub": who.Sub,
-		"now": now, "due": now.Add(pollSlack - PollInterval), "lease": lease, "until": now.Add(leaseTime),
+		"now": now, "lease": lease, "until": now.Add(leaseTime),
 		"decided_since": now.Add(-redeemAfterApproval),
 	})
 }

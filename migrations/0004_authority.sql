@@ -54,6 +54,7 @@ CREATE TABLE device_requests (
 CREATE UNIQUE INDEX device_requests_code ON device_requests (brand_id, device_code_hash);
 -- Unique among the codes a person could still type; a dead code may come again.
 CREATE UNIQUE INDEX device_requests_user_code ON device_requests (brand_id, user_code_mac) WHERE state = 'pending';
+CREATE INDEX device_requests_waiting ON device_requests (brand_id, agent, created_at) WHERE state = 'pending';
 CREATE INDEX device_requests_by_agent ON device_requests (brand_id, agent, agent_sub, created_at);
 CREATE INDEX device_requests_by_age ON device_requests (expires_at);
 

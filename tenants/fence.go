@@ -74,7 +74,11 @@ func collect[T any](ctx context.Context, db *DB, brand BrandID, q string, args p
 			b.Queue(s)
 		}
 	}
-	b.Queue(q, args)
+	text, values, err := positional(q, args)
+	if err != nil {
+		return nil, err
+	}
+	b.Queue(text, values...)
 	res := db.pool.SendBatch(ctx, &b)
 	out, err := func() ([]T, error) {
 		for range before {
@@ -99,11 +103,15 @@ func collect[T any](ctx context.Context, db *DB, brand BrandID, q string, args p
 // Exec runs a statement for its effect and returns how many rows it touched.
 func (db *DB) Exec(ctx context.Context, brand BrandID, q string, args pgx.NamedArgs) (int64, error) {
 	var b pgx.Batch
+	text, values, err := positional(q, args)
+	if err != nil {
+		return 0, err
+	}
 	b.Queue(setBrand, string(brand))
-	b.Queue(q, args)
+	b.Queue(text, values...)
 	res := db.pool.SendBatch(ctx, &b)
 	var tag pgconn.CommandTag
-	_, err := res.Exec()
+	_, err = res.Exec()
 	if err == nil {
 		tag, err = res.Exec()
 	}

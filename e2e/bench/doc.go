@@ -1,0 +1,18 @@
+// Command bench measures what we cost and prints one table.
+//
+//	go run ./e2e/bench          the table
+//	go run ./e2e/bench --json   the same for programs
+//
+// It builds and runs the benchmarks that stand beside the code they measure, in
+// bench_test.go, several times in short rounds, and shows of each the round
+// least disturbed. The column "× raw" is the one to compare between machines and
+// days: the median beside that of one ES256 signature, one verification, one
+// round trip to PostgreSQL or one empty HTTP exchange, measured in the same run
+// from as many callers. "CPU µs/op" is the other one: it hardly moves when
+// neighbours take the cores. It judges nothing; no number makes it fail.
+//
+//	main.go    what was asked for
+//	run.go     benchmarks built and run, within two minutes
+//	parse.go   what they said
+//	table.go   what is shown
+package main
