@@ -51,7 +51,7 @@ func (h *Handler) openBrowser(r *http.Request) (*browser, error) {
 }
 
 // known reports whether the browser brought a session of ours.
-func (b *browser) known() bool { return b.secret != "" }
+func (b *browser) known() bool { return b != nil && b.secret != "" }
 
 // hash is how the browser stands in journeys.
 func (b *browser) hash() []byte {

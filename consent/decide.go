@@ -81,8 +81,10 @@ func (h *Handler) decide(v *visit) error {
 	switch {
 	case errors.Is(err, errNoJourney) && loggedIn:
 		return problem{kind: words.StaleForm}
-	case errors.Is(err, errNoJourney): // M19: no login, no decision
+	case errors.Is(err, errNoJourney) && v.browser.known(): // M19: no login, no decision
 		return problem{kind: words.Expired, status: http.StatusForbidden}
+	case errors.Is(err, errNoJourney):
+		return problem{kind: words.CookieMissing, status: http.StatusForbidden}
 	case err != nil:
 		return err
 	}
@@ -108,6 +110,8 @@ func (h *Handler) decide(v *visit) error {
 		return v.lapsed(j, a)
 	case stepDone: // posted again: it counted the first time
 		return v.done(s, http.StatusBadRequest)
+	case stepAnswered: // a double click may come between the answer and its record
+		return v.redirect(v.pages("consent", "j", j.ID))
 	default:
 		return v.deadEnd(s)
 	}

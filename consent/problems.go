@@ -37,6 +37,8 @@ func (v *visit) fail(err error) {
 	case errors.As(err, &p):
 	case errors.As(err, &limit):
 		p = problem{kind: words.TooManyTries, retryAfter: limit.RetryAfter}
+	case errors.Is(err, errNoJourney) && !v.browser.known():
+		p = problem{kind: words.CookieMissing}
 	case errors.Is(err, errNoJourney):
 		p = problem{kind: words.Expired}
 	case errors.Is(err, authority.ErrUnknown):

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -22,7 +23,6 @@ func userOf(t *testing.T) string { return strings.ToLower(strings.ReplaceAll(t.N
 // login is a run of countersign pa login --json.
 type login struct {
 	Link     string `json:"verification_uri_complete"`
-	CodePage string `json:"verification_uri"`
 	UserCode string `json:"user_code"`
 
 	t       *testing.T
@@ -45,7 +45,9 @@ func (p *product) login(t *testing.T, b brand, user string, scopes ...string) *l
 	if len(scopes) > 0 {
 		args = append(args, "--scope", strings.Join(scopes, " "))
 	}
-	l := &login{t: t, process: exec.CommandContext(t.Context(), p.bin, args...)}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	t.Cleanup(cancel)
+	l := &login{t: t, process: exec.CommandContext(ctx, p.bin, args...)}
 	l.process.Dir, l.process.Env = p.folder, quietEnvironment()
 	out, err := l.process.StdoutPipe()
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -82,11 +84,12 @@ func TestNoPageCanBeFramed(t *testing.T) {
 	alex.seen.provoked = true
 	alex.seen.mu.Unlock()
 	hotel := p.hotel(t)
-	for name, address := range map[string]string{
+	pages := map[string]string{
 		"question": alex.address(), "start": r.Link, "code": p.page(hotel, "device"), "My agents": p.page(hotel, "agents"),
 		"dead code": p.page(hotel, "device?user_code=BCDF-GHJK"), "no page": p.PublicURL + "/nowhere",
 		"home": p.PublicURL + "/", "console": p.PublicURL + "/console",
-	} {
+	}
+	for name, address := range pages {
 		_, neighbour := evilSite(t, fmt.Sprintf(`<h1>Win</h1><iframe src="%s" width=600 height=900></iframe>`, html.EscapeString(address)))
 		tab := alex.tab()
 		tab.open(neighbour)
@@ -99,6 +102,46 @@ func TestNoPageCanBeFramed(t *testing.T) {
 			t.Errorf("%s shows itself in a frame of another page", name)
 		}
 	}
+	alex.seen.mu.Lock()
+	defer alex.seen.mu.Unlock()
+	if alex.seen.steppedIn < len(pages) {
+		t.Errorf("the browser told of the policy %d times for %d pages: the other journeys would not hear of it either", alex.seen.steppedIn, len(pages))
+	}
+}
+
+// B46, B49, R64: one cookie, with every bound spelt out, and another one after the
+// sign-in, so that one that somebody planted or saw before is worth nothing.
+func TestCookieIsBoundAndRenewed(t *testing.T) {
+	p := theProduct(t)
+	r := p.ask(t, p.hotel(t), userOf(t), "bookings:read")
+	alex := newPerson(t, p)
+	cookie := func() *network.Cookie {
+		t.Helper()
+		all := call(alex, network.GetCookies, network.GetCookiesParams{URLs: []string{p.PublicURL}}).Cookies
+		if len(all) != 1 {
+			t.Fatalf("%d cookies, want one", len(all))
+		}
+		p.secrets.keep("cookie", all[0].Value)
+		return all[0]
+	}
+	alex.open(r.Link)
+	alex.follow("main a.button")
+	before := cookie()
+	alex.logIn("alex", "demo")
+	alex.mustSee(askHeading)
+	after := cookie()
+	if before.Value == after.Value {
+		t.Error("the sign-in left the cookie as it was")
+	}
+	if !strings.HasPrefix(after.Name, "__Host-") || after.Path != "/" || !after.Secure || !after.HTTPOnly || after.SameSite != network.CookieSameSiteLax {
+		t.Errorf("%s: path %s, secure %v, http only %v, same site %q", after.Name, after.Path, after.Secure, after.HTTPOnly, after.SameSite)
+	}
+	if life := time.Until(time.Unix(int64(after.Expires), 0)); life <= 0 || life > time.Hour+time.Minute {
+		t.Errorf("it lives for %s", life)
+	}
+	if after.Size > 200 {
+		t.Errorf("it has %d bytes", after.Size)
+	}
 }
 
 // P26, R3: who guesses codes is stopped at the eleventh, with a page that says
@@ -108,7 +151,6 @@ func TestGuessingCodesIsStopped(t *testing.T) {
 	outfitter := p.outfitter(t)
 	r := p.ask(t, outfitter, userOf(t), "orders:read")
 	guesser := newPerson(t, p)
-	t.Cleanup(func() { newPerson(t, p) }) // forgives
 	guesser.open(p.page(outfitter, "device"))
 	const letters = "BCDFGHJKLM"
 	for i := range len(letters) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
 )
 
 // What can go wrong under an open page, and what the page then says.
@@ -121,8 +120,8 @@ func TestLostCookieStartsTheSameRequestAgain(t *testing.T) {
 	alex.mustRead(r.UserCode)
 }
 
-// B117: a session that is gone when the answer is posted decides nothing, and
-// the way back is one button.
+// M19, B38: a session that is gone when the answer is posted decides nothing, and
+// the page says what helps.
 func TestLostSessionDecidesNothing(t *testing.T) {
 	p := theProduct(t)
 	alex, r := question(t, p, "bookings:read")
@@ -130,9 +129,8 @@ func TestLostSessionDecidesNothing(t *testing.T) {
 	if status := alex.allow(); status != 403 {
 		t.Errorf("status %d", status)
 	}
-	alex.mustSee("Please sign in again")
+	alex.mustSee("This request is too old")
 	r.mustStillWait()
-	alex.do(chromedp.WaitVisible(chromedp.CSS("main a.button")))
 }
 
 // P32: a suspended account may not allow, and may again when the Brand lifts it.
@@ -140,7 +138,7 @@ func TestSuspendedAccountCannotAllow(t *testing.T) {
 	p := theProduct(t)
 	alex, r := question(t, p, "bookings:read")
 	question := alex.address()
-	account := []string{"--brand", "harbor-hotel", "--subject", "guest-1001"}
+	account := []string{"--brand", "harbor-hotel", "--subject", p.hotel(t).Users[0].Subject}
 	p.operate(t, append([]string{"user", "suspend"}, account...)...)
 	resume := func() { p.operate(t, append([]string{"user", "resume"}, account...)...) }
 	t.Cleanup(resume)
@@ -151,4 +149,29 @@ func TestSuspendedAccountCannotAllow(t *testing.T) {
 	resume()
 	alex.open(question)
 	alex.mustSee(askHeading)
+}
+
+// B62, R69: a sign-in that does not answer is said so, decides nothing, and the
+// same button works once it is back.
+func TestUnreachableSignInIsSaidSo(t *testing.T) {
+	p := theProduct(t)
+	hotel := p.hotel(t)
+	r := p.ask(t, hotel, userOf(t), "bookings:read")
+	const move = `UPDATE login_connections SET issuer = $2 WHERE brand_id = $1`
+	restore := func() { p.change(t, move, hotel.ID, hotel.IDPIssuer) }
+	t.Cleanup(restore)
+	p.change(t, move, hotel.ID, "http://127.0.0.1:1") // where nobody listens
+
+	alex := newPerson(t, p)
+	alex.open(r.Link)
+	if status := alex.follow("main a.button"); status != 502 {
+		t.Errorf("status %d", status)
+	}
+	alex.mustSee("Harbor Hotel’s sign-in does not answer")
+	r.mustStillWait()
+	restore()
+	alex.follow("main a.button")
+	alex.logIn("alex", "demo")
+	alex.mustSee(askHeading)
+	alex.mustRead(r.UserCode)
 }

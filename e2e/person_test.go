@@ -71,8 +71,8 @@ type person struct {
 type witness struct {
 	mu         sync.Mutex
 	complaints []string
-	// provoked is set where a test wants the policy to step in.
-	provoked bool
+	provoked   bool // a test wants the policy to step in
+	steppedIn  int  // how often it then did
 }
 
 func newPerson(t *testing.T, p *product) *person {
@@ -141,9 +141,11 @@ func (p *person) listen() {
 func (w *witness) complain(ofPolicy bool, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !ofPolicy || !w.provoked {
-		w.complaints = append(w.complaints, text)
+	if ofPolicy && w.provoked {
+		w.steppedIn++
+		return
 	}
+	w.complaints = append(w.complaints, text)
 }
 
 // do takes steps.
@@ -205,7 +207,9 @@ func evaluate[T any](p *person, script string) T {
 
 func call[P, R any](p *person, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
-	result, err := chromedp.Call(p.ctx, command, params)
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -214,7 +218,9 @@ func call[P, R any](p *person, command cdp.Command[P, R], params P) R {
 
 // where is the address without what is secret in it.
 func (p *person) where() string {
-	address, err := chromedp.Run(p.ctx, chromedp.Location())
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	address, err := chromedp.Run(ctx, chromedp.Location())
 	if err != nil {
 		return err.Error()
 	}

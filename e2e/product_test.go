@@ -60,9 +60,7 @@ type brand struct {
 	Issuer       string `json:"issuer"`
 	IDPIssuer    string `json:"idp_issuer"`
 	Users        []struct {
-		Username string `json:"username"`
-		Password string `json:"password"`
-		Subject  string `json:"subject"`
+		Subject string `json:"subject"` // alex's first
 	} `json:"users"`
 }
 
@@ -232,7 +230,7 @@ func descendants(pid int) ([]int, error) {
 // run runs another command of the same binary to its end.
 func (p *product) run(t *testing.T, stdin string, args ...string) (stdout string, exit int) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), p.bin, args...)
+	c := exec.Command(p.bin, args...) // also from clean-ups, when the test's context is over
 	c.Dir, c.Env, c.Stdin = p.folder, quietEnvironment(), strings.NewReader(stdin)
 	var complaint strings.Builder
 	c.Stderr = &complaint
@@ -276,8 +274,7 @@ func (p *product) page(b brand, rest string) string { return p.PublicURL + "/b/"
 // of time, or somebody's hand in the database, does what a test needs.
 func (p *product) change(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	conn := p.connect(t)
-	tag, err := conn.Exec(t.Context(), statement, args...)
+	tag, err := p.connect(t).Exec(context.Background(), statement, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +286,7 @@ func (p *product) change(t *testing.T, statement string, args ...any) {
 // count asks the database for one number.
 func (p *product) count(t *testing.T, query string, args ...any) (n int) {
 	t.Helper()
-	if err := p.connect(t).QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+	if err := p.connect(t).QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -297,7 +294,7 @@ func (p *product) count(t *testing.T, query string, args ...any) (n int) {
 
 func (p *product) connect(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.DatabaseURL)
+	conn, err := pgx.Connect(context.Background(), p.DatabaseURL) // also from clean-ups
 	if err != nil {
 		t.Fatal(err)
 	}

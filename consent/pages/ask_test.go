@@ -74,8 +74,8 @@ func TestAskNamesWhoAsks(t *testing.T) {
 	for name, want := range map[string][]string{
 		"en kind ask": {
 			"You are signed in to Harbor Hotel as alex@example.com", "Let Aria act on your Harbor Hotel account?",
-			"aria.example asked 2 minutes ago (12\u00a0May\u00a02026, 14:03\u00a0UTC).", "Only continue if you asked",
-			"WDJB-MJHT", "until 11\u00a0June\u00a02026",
+			"aria.example asked 2 minutes ago (12\u00a0May 2026, 14:03\u00a0UTC).", "Only continue if you asked",
+			"WDJB-MJHT", "until 11\u00a0June 2026",
 		},
 		// A name nobody registered stays out of our own sentences.
 		"en kind ask-unknown": {

@@ -25,7 +25,7 @@ func Home(d HomeData) pages.HomeView {
 		}})
 	}
 	if len(v.Sections) > 0 {
-		v.Sections[0].Text = d.Lang.Text("home.brands")
+		v.Lead = append(v.Lead, d.Lang.Text("home.brands"))
 	}
 	return v
 }

@@ -103,6 +103,10 @@ func Trouble(kind TroubleKind, d TroubleData) pages.TroubleView {
 		// Where the best way on is unknown, typing the code still works (B45).
 		v.GoOn = d.link("trouble.code", d.CodeURL)
 	}
+	if t.goOn == "trouble.agents" {
+		// The way on is at the agent; what is allowed is only a look aside.
+		v.Aside, v.GoOn = v.GoOn, ui.Link{}
+	}
 	if d.Deny != nil {
 		deny := *d.Deny
 		deny.Button = ui.Button{Name: "decision", Value: "deny", Label: d.say("trouble.deny")}

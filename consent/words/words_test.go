@@ -137,7 +137,11 @@ func TestEveryDeadEndHasAWayOn(t *testing.T) {
 		bare.RetryURL, bare.AgentsURL = "", ""
 		for _, d := range []TroubleData{full, bare} {
 			v := Trouble(kind, d)
-			if v.GoOn.Href == "" || v.GoOn.Label.String() == "" {
+			way := v.GoOn
+			if way.Href == "" {
+				way = v.Aside
+			}
+			if way.Href == "" || way.Label.String() == "" {
 				t.Errorf("%d: no way on from %q", kind, v.Heading)
 			}
 			for _, said := range []string{v.Heading.String(), v.What.String(), v.Safe, v.Next.String(), v.Page.Title} {
