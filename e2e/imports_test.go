@@ -39,9 +39,10 @@ var mayImport = map[string][]string{
 	"consent/pages":                {"web/ui"},
 	"consent/words":                {"consent/pages", "web/i18n", "web/ui"},
 	"cmd/countersign":              {"..."},
-	"cmd/countersign/pa":           {"cmd/countersign/pa/discovery"},
-	"cmd/countersign/pa/discovery": {},
-	"cmd/countersign/check":        {"authority/verify", "cmd/countersign/pa/discovery"},
+	"cmd/countersign/shell":        {},
+	"cmd/countersign/pa":           {"cmd/countersign/pa/discovery", "cmd/countersign/shell"},
+	"cmd/countersign/pa/discovery": {"cmd/countersign/shell"},
+	"cmd/countersign/check":        {"authority/verify", "cmd/countersign/pa/discovery", "cmd/countersign/shell"},
 }
 
 // foreign are libraries that only one place may know.

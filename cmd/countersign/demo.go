@@ -48,7 +48,8 @@ func demoBrands(public string) []*demoBrand {
 			ID: id, Provider: demoProvider, Name: name, Description: description, Mode: tenants.Hosted,
 			State: tenants.Active, Delegation: true, InterfaceURL: url, Issuer: url + "/oauth",
 			IdentityScheme: "paJwt", Colour: colour, TokenLifetime: 15 * time.Minute, Grace: 30 * time.Second,
-			GrantDays: []int{7, 30, 90}, GrantDefault: 30, SigningAlg: string(signing.ES256), Scopes: scopes,
+			GrantDays: []int{7, 30, 90}, GrantDefault: 30, SigningAlg: string(signing.ES256), RotationDays: 90,
+			Scopes: scopes,
 		}
 	}
 	return []*demoBrand{

@@ -28,10 +28,10 @@ const defaultData = ".countersign"
 
 func runDev(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	s := newSettings("dev", "everything on this machine: the service, PostgreSQL, two demo Brands with their sign-in, a demo agent", stderr)
-	data := s.String("data", defaultData, "folder that keeps the data between runs")
-	addr := s.String("addr", "localhost:8080", "where to listen on this machine; moves the public URL with it")
-	ready := s.String("ready-file", "", "file to write, as JSON, once everything answers")
-	level := s.String("log-level", "warn", "debug, info, warn or error; logs go to standard error")
+	data := s.String("data", defaultData, "`folder` that keeps the data between runs")
+	addr := s.String("addr", "localhost:8080", "`address` to listen at on this machine; moves the public URL with it")
+	ready := s.String("ready-file", "", "`file` to write once everything answers: JSON with addresses, people, keys and the database URL")
+	level := s.String("log-level", "warn", "`level`: debug, info, warn or error; logs go to standard error")
 	if code := s.parse(args); code >= 0 {
 		return code
 	}
@@ -85,6 +85,9 @@ func (d *devServer) run(ctx context.Context) error {
 		if err := os.Remove(d.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove old ready file: %w", err)
 		}
+	}
+	if err := writable(d.data); err != nil {
+		return err
 	}
 	public, err := listenLoopback(d.port)
 	if err != nil {
@@ -161,7 +164,7 @@ func (d *devServer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	r.print(d.stdout, d.data)
+	r.print(d.stdout, d.data, d.readyFile)
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(d.stderr, "stopping …")
@@ -171,6 +174,22 @@ func (d *devServer) run(ctx context.Context) error {
 	case <-database.Done():
 		return errors.New("PostgreSQL has ended by itself; see its log in the data folder")
 	}
+}
+
+// writable makes the data folder and tries it, before anything deeper in trips
+// over it with less to say.
+func writable(folder string) error {
+	err := os.MkdirAll(folder, 0o755)
+	if err == nil {
+		var try *os.File
+		if try, err = os.CreateTemp(folder, ".try-*"); err == nil {
+			err = errors.Join(try.Close(), os.Remove(try.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w; choose another folder with --data", err)
+	}
+	return nil
 }
 
 const devDatabase = "countersign"

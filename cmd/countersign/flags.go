@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // settings are flags that are environment variables too: --database-url is
@@ -24,10 +26,14 @@ func newSettings(name, about string, stderr io.Writer) settings {
 	s.SetOutput(stderr)
 	s.Usage = func() {
 		fmt.Fprintf(stderr, "countersign %s: %s\n\n", name, about)
-		s.PrintDefaults()
-		fmt.Fprintln(stderr, "\nEvery flag is also an environment variable: --database-url is COUNTERSIGN_DATABASE_URL,\nor COUNTERSIGN_DATABASE_URL_FILE for a file that holds the value.")
+		shell.Flags(stderr, s.FlagSet, variable)
+		fmt.Fprintln(stderr, "\nIn brackets: the environment variable that sets the flag too. With _FILE at its end\nit names a file that holds the value. The command line wins.")
 	}
 	return s
+}
+
+func variable(flagName string) string {
+	return "COUNTERSIGN_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
 
 // parse reads the environment, then the arguments. It reports every mistake it
@@ -35,7 +41,7 @@ func newSettings(name, about string, stderr io.Writer) settings {
 func (s settings) parse(args []string) int {
 	var mistakes []error
 	s.VisitAll(func(f *flag.Flag) {
-		name := "COUNTERSIGN_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variable(f.Name)
 		value, set := os.LookupEnv(name)
 		if file, ok := os.LookupEnv(name + "_FILE"); ok && !set {
 			raw, err := os.ReadFile(file)

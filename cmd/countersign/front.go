@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"countersign.dev/cmd/countersign/shell"
 	"countersign.dev/consent/pages"
 	"countersign.dev/consent/words"
 	"countersign.dev/web"
@@ -38,13 +39,32 @@ func (f frontDoor) home(w http.ResponseWriter, r *http.Request) {
 
 // console tells operators how to work until there is a dashboard here.
 func (f frontDoor) console(w http.ResponseWriter, r *http.Request) {
-	f.render(w, r, words.Operators(f.common(r), []string{
-		"countersign brand list --database-url …",
-		"countersign brand pause --brand ID --database-url …",
-		"countersign agent list --database-url …",
-		"countersign agent disable --issuer URL --database-url …",
-		"countersign user suspend --brand ID --subject ID --database-url …",
-	}))
+	f.render(w, r, words.Operators(f.common(r), f.operations()))
+}
+
+// operations are commands with the flags that they need; words in capitals are
+// to be filled in. Anybody may read the page, so only dev tells how the program
+// was started.
+func (f frontDoor) operations() []string {
+	program, brand := "countersign", "BRAND"
+	if len(f.brands) > 0 {
+		program, brand = shell.Program(), string(f.brands[0].brand.ID)
+	}
+	var out []string
+	for _, operation := range []string{
+		"brand list",
+		"brand pause --brand " + brand,
+		"brand resume --brand " + brand,
+		"agent list",
+		"agent add --issuer URL --jwks-uri URL --name NAME",
+		"agent disable --issuer URL",
+		"user suspend --brand " + brand + " --subject SUBJECT",
+		"keys list --brand " + brand,
+		"apikey create --brand " + brand + " --name NAME --rights introspect",
+	} {
+		out = append(out, program+" "+operation+" --database-url URL")
+	}
+	return out
 }
 
 func (f frontDoor) render(w http.ResponseWriter, r *http.Request, view pages.HomeView) {

@@ -14,6 +14,7 @@ import (
 
 	"countersign.dev/cmd/countersign/check"
 	"countersign.dev/cmd/countersign/pa"
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // command is one word after "countersign".
@@ -32,19 +33,31 @@ func commands() []command {
 		{"agent", "personal agents: list, add, enable, disable", runAgent},
 		{"brand", "Brands: list, pause, resume", runBrand},
 		{"user", "a Brand's users: suspend, resume", runUser},
+		{"keys", "a Brand's signing keys: list, rotate, retire, revoke", runKeys},
 		{"apikey", "what a Brand's servers authenticate with: create, list, revoke", runAPIKey},
+		{"version", "which version this is", runVersion},
 	}
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
+// endings are the signals that end a command in good order. A closed terminal is
+// one: dev must not leave its PostgreSQL behind. Under nohup it is none.
+func endings() []os.Signal {
+	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
 func run(ctx context.Context, args []string) int {
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
 		usage(os.Stdout)
 		return 0
 	}
@@ -64,5 +77,5 @@ func usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  countersign %-8s %s\n", c.name, c.what)
 	}
-	fmt.Fprintln(w, "\nEvery command explains itself with --help. New here? countersign dev")
+	fmt.Fprintln(w, "\nEvery command explains itself with --help. New here?", shell.Line("dev"))
 }

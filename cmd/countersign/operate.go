@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +25,7 @@ type operation struct {
 type args struct {
 	issuer, jwksURI, name, brand, subject string
 	id, rights                            string
+	kid, reason, masterFile               string
 	dev                                   bool
 	out                                   io.Writer
 }
@@ -36,40 +38,65 @@ func (o operation) run(ctx context.Context, argv []string, stdout, stderr io.Wri
 	act, ok := o.verbs[verb]
 	if !ok {
 		fmt.Fprintf(stderr, "countersign %s: %s\n", o.noun, o.about)
+		if slices.Contains([]string{"help", "-h", "-help", "--help"}, verb) {
+			return 0
+		}
 		return 2
 	}
-	s := newSettings(o.noun+" "+verb, o.about, stderr)
+	name := o.noun + " " + verb
+	s := newSettings(name, o.about, stderr)
 	a := args{out: stdout}
-	database := s.String("database-url", "", "PostgreSQL; countersign dev names its own in the ready file (required)")
-	switch o.noun {
-	case "agent":
-		s.StringVar(&a.issuer, "issuer", "", "the agent's issuer URL, byte for byte")
-		s.StringVar(&a.jwksURI, "jwks-uri", "", "where the agent publishes its keys")
-		s.StringVar(&a.name, "name", "", "what people will read")
-		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
-	case "apikey":
-		s.StringVar(&a.brand, "brand", "", "the Brand's id")
-		s.StringVar(&a.name, "name", "unnamed", "what the key is for")
-		s.StringVar(&a.rights, "rights", "introspect", "comma-separated: introspect, receipts, stepup, events, verify, admin")
-		s.StringVar(&a.id, "id", "", "the key's id, as list shows it")
-	case "user":
-		s.StringVar(&a.subject, "subject", "", "the user's id at the Brand")
-		fallthrough
-	case "brand":
-		s.StringVar(&a.brand, "brand", "", "the Brand's id")
-	}
+	database := s.String("database-url", "", "`URL` of PostgreSQL; countersign dev writes its own to the file of --ready-file (required)")
+	o.flags(s, &a)
 	if code := s.parse(rest); code >= 0 {
 		return code
 	}
-	if code := s.refuse(required("database-url", *database)); code >= 0 {
+	promise := promises[name]
+	mistakes := []error{required("database-url", *database)}
+	for _, need := range promise.needs {
+		mistakes = append(mistakes, required(need, s.Lookup(need).Value.String()))
+	}
+	if code := s.refuse(mistakes...); code >= 0 {
 		return code
 	}
 	pool, err := openPool(ctx, *database, 2)
 	if err != nil {
-		return failed(ctx, stderr, s.Name(), err)
+		return failed(ctx, stderr, name, err)
 	}
 	defer pool.Close()
-	return failed(ctx, stderr, o.noun+" "+verb, act(ctx, pool, a))
+	if err = known(ctx, pool, a.brand); err == nil {
+		err = act(ctx, pool, a)
+	}
+	if err == nil && promise.said != nil {
+		fmt.Fprintln(stdout, promise.said(a))
+	}
+	return failed(ctx, stderr, name, advised(err))
+}
+
+// flags are those of all verbs of the noun.
+func (o operation) flags(s settings, a *args) {
+	switch o.noun {
+	case "agent":
+		s.StringVar(&a.issuer, "issuer", "", "issuer `URL` of the agent, byte for byte")
+		s.StringVar(&a.jwksURI, "jwks-uri", "", "`URL` at which the agent publishes its keys")
+		s.StringVar(&a.name, "name", "", "`name` that people will read")
+		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
+	case "keys":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+		s.StringVar(&a.kid, "kid", "", "`id` of the key, as list shows it")
+		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
+		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
+	case "apikey":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+		s.StringVar(&a.name, "name", "unnamed", "`text`: what the key is for")
+		s.StringVar(&a.rights, "rights", "introspect", "comma-separated `list` of introspect, receipts, stepup, events, verify, admin")
+		s.StringVar(&a.id, "id", "", "`id` of the key, as list shows it")
+	case "user":
+		s.StringVar(&a.subject, "subject", "", "`id` of the user at the Brand")
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+	case "brand":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+	}
 }
 
 func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {

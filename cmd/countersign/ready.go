@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign.dev/cmd/countersign/pa"
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // readiness is what --ready-file holds.
@@ -110,46 +111,35 @@ func (r readiness) write(path string) error {
 }
 
 // print says what to open and what to type.
-func (r readiness) print(w io.Writer, data string) {
+func (r readiness) print(w io.Writer, data, readyFile string) {
 	rel := data
 	if cwd, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(cwd, data); err == nil && len(short) < len(rel) {
 			rel = short
 		}
 	}
-	folder := ""
-	if rel != defaultData {
-		folder = " --data " + rel
+	pasted := func(card string, words ...string) string {
+		if rel != defaultData && words[0] == "pa" {
+			words = append(words, "--data", rel)
+		}
+		return shell.Line(append(words, "--card", card)...)
 	}
 	fmt.Fprintf(w, "\nCountersign is ready: %s\n\n", r.PublicURL)
-	fmt.Fprintln(w, "Let the demo agent ask for something. In another terminal:")
+	fmt.Fprintln(w, "Let the demo agent ask for something. In another terminal, in this folder:")
 	for _, b := range r.Brands {
-		fmt.Fprintf(w, "\n  # %s\n  %s pa login%s --card %s\n", b.Name, invocation(), folder, b.InterfaceURL)
+		fmt.Fprintf(w, "\n  # %s\n  %s\n", b.Name, pasted(b.InterfaceURL, "pa", "login"))
 	}
 	fmt.Fprintln(w, "\nThen open the link it prints, and sign in as alex with the password demo (or sam, also demo).")
-	fmt.Fprintf(w, "Check the token as the Brand would:\n\n  %s pa token%s --card %s |\n    %s verify token - --card %s\n",
-		invocation(), folder, r.Brands[0].InterfaceURL, invocation(), r.Brands[0].InterfaceURL)
+	hotel := r.Brands[0].InterfaceURL
+	fmt.Fprintf(w, "Check the token as the Brand would:\n\n  %s |\n    %s\n", pasted(hotel, "pa", "token"), pasted(hotel, "verify", "token", "-"))
 	fmt.Fprintln(w, "\nSee and end what agents may do:")
 	for _, b := range r.Brands {
 		fmt.Fprintf(w, "  %s/b/%s/agents\n", r.PublicURL, b.ID)
 	}
+	if readyFile == "" {
+		fmt.Fprintln(w, "\nFor scripts, and for the database URL that an operator's commands need: --ready-file FILE")
+	} else {
+		fmt.Fprintf(w, "\nFor scripts, and with the database URL that an operator's commands need: %s\n", readyFile)
+	}
 	fmt.Fprintln(w, "\nStop with Ctrl-C. Everything is kept for next time in", rel)
-}
-
-// invocation is how this program was started, as a newcomer would type it.
-func invocation() string {
-	if isGoRun(os.Args[0]) {
-		return "go run ./cmd/countersign"
-	}
-	return os.Args[0]
-}
-
-// isGoRun tells whether go run built us: it builds into a folder of its own.
-func isGoRun(path string) bool {
-	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if m, _ := filepath.Match("go-build*", filepath.Base(dir)); m {
-			return true
-		}
-	}
-	return false
 }

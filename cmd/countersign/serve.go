@@ -19,14 +19,14 @@ import (
 
 func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writer) int {
 	s := newSettings("serve", "the service, over a PostgreSQL that countersign migrate has prepared", stderr)
-	addr := s.String("addr", "127.0.0.1:8080", "where to listen")
-	public := s.String("public-url", "", "our own https origin, as browsers and agents reach it (required)")
-	database := s.String("database-url", "", "PostgreSQL, as a member of countersign_app (required)")
-	masterFile := s.String("master-key-file", "", "file with the master key, created on the first start (required)")
-	trusted := s.String("trusted-proxies", "", "our own proxies, as comma-separated networks; only they are believed in X-Forwarded-For")
-	metrics := s.String("metrics-addr", "", "where to serve /metrics; empty: nowhere. Keep it off the internet")
-	conns := s.Int("database-connections", 20, "at most so many connections to PostgreSQL")
-	level := s.String("log-level", "info", "debug, info, warn or error")
+	addr := s.String("addr", "127.0.0.1:8080", "`address` to listen at")
+	public := s.String("public-url", "", "our own https `origin`, as browsers and agents reach it (required)")
+	database := s.String("database-url", "", "`URL` of PostgreSQL, as a member of countersign_app (required)")
+	masterFile := s.String("master-key-file", "", "`file` with the master key, created on the first start (required)")
+	trusted := s.String("trusted-proxies", "", "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
+	metrics := s.String("metrics-addr", "", "`address` to serve /metrics at; empty: nowhere. Keep it off the internet")
+	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
+	level := s.String("log-level", "info", "`level`: debug, info, warn or error")
 	if code := s.parse(args); code >= 0 {
 		return code
 	}
@@ -113,7 +113,7 @@ func parseNetworks(list string) ([]netip.Prefix, error) {
 
 func runMigrate(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	s := newSettings("migrate", "bring a database up to this version; safe to run twice and on several machines", stderr)
-	database := s.String("database-url", "", "PostgreSQL, as the owner of the tables (required)")
+	database := s.String("database-url", "", "`URL` of PostgreSQL, as the owner of the tables (required)")
 	if code := s.parse(args); code >= 0 {
 		return code
 	}

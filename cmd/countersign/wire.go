@@ -127,13 +127,13 @@ func (p *parts) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// upkeep removes what is over, Brand by Brand, until ctx ends.
+// upkeep removes what is over and changes keys that are due, until ctx ends.
 func (p *parts) upkeep(ctx context.Context) {
 	const pause = time.Minute
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
-		if err := p.purge(ctx); err != nil && ctx.Err() == nil {
+		if err := p.tidy(ctx); err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "upkeep failed", "error", err)
 		}
 		select {
@@ -144,7 +144,7 @@ func (p *parts) upkeep(ctx context.Context) {
 	}
 }
 
-func (p *parts) purge(ctx context.Context) error {
+func (p *parts) tidy(ctx context.Context) error {
 	if _, err := p.sessions.Purge(ctx); err != nil {
 		return err
 	}
@@ -159,8 +159,22 @@ func (p *parts) purge(ctx context.Context) error {
 		if _, err := p.consent.Purge(ctx, id); err != nil {
 			return err
 		}
+		p.keepKeys(ctx, id)
 	}
 	return nil
+}
+
+// keepKeys does what is due for the Brand's signing keys. One Brand's trouble,
+// such as a key store that does not answer, must not stop the others' upkeep.
+func (p *parts) keepKeys(ctx context.Context, id tenants.BrandID) {
+	b, err := p.brands.Brand(ctx, id)
+	if err == nil {
+		const day = 24 * time.Hour
+		err = p.keys.Keep(ctx, id, time.Duration(b.RotationDays)*day, signing.Alg(b.SigningAlg))
+	}
+	if err != nil && ctx.Err() == nil {
+		p.log.WarnContext(ctx, "keys could not be kept", "brand", string(id), "error", err)
+	}
 }
 
 // openPool opens the service's pool. Every statement is bounded, so that a lock

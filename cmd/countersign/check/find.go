@@ -16,12 +16,19 @@ type holder struct {
 	Interface   string `json:"interface"`
 }
 
+// errNothing is no verdict on a token: there was none.
+var errNothing = errors.New("no token came in")
+
 // findToken takes the token out of what a file holds. Of several it takes the
 // one of this Brand.
 func findToken(data []byte, issuer, audience string) (string, error) {
-	if trimmed := bytes.TrimSpace(data); len(trimmed) == 0 || trimmed[0] != '{' {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		token := bare(string(data))
+		if token == "" {
+			return "", errNothing
+		}
 		// Whatever it is, the verdict is verify's to give.
-		return bare(string(data)), nil
+		return token, nil
 	}
 	all, err := holders(data)
 	if err != nil {
@@ -78,7 +85,7 @@ func within(value json.RawMessage, depth int) []holder {
 // the header it came from.
 func bare(s string) string {
 	s = strings.TrimSpace(s)
-	if scheme, rest, ok := strings.Cut(s, " "); ok && strings.EqualFold(scheme, "Bearer") {
+	if scheme, rest, _ := strings.Cut(s, " "); strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(rest)
 	}
 	return s

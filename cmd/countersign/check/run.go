@@ -6,6 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+
+	"countersign.dev/cmd/countersign/pa/discovery"
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // Exit codes, so that a script can tell a bad token from a failed look at it.
@@ -44,16 +47,16 @@ var errRefused = errors.New("refused")
 // Run is "countersign verify" with what follows it. It returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
+		fmt.Fprint(stderr, usage, shell.Note())
 		return exitUnknown
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, usage, shell.Note())
 		return exitGood
 	case "token":
 	default:
-		fmt.Fprintf(stderr, "countersign verify: there is no %q.\n\n%s", args[0], usage)
+		fmt.Fprintf(stderr, "countersign verify: there is no %q.\n\n%s%s", args[0], usage, shell.Note())
 		return exitUnknown
 	}
 	err := run(ctx, args[1:], stdin, stdout)
@@ -61,12 +64,15 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 		return exitGood
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, usage, shell.Note())
 		return exitGood
 	case errors.Is(err, errRefused):
 		return exitRefused
 	}
 	fmt.Fprintf(stderr, "countersign verify: %v\n", err)
+	if advice := remedy(err); advice != "" {
+		fmt.Fprintln(stderr, advice)
+	}
 	return exitUnknown
 }
 
@@ -92,4 +98,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 		return errRefused
 	}
 	return err
+}
+
+func remedy(err error) string {
+	if errors.Is(err, errNothing) {
+		return "Did the command before the pipe fail, or is the file empty?"
+	}
+	return discovery.Remedy(err)
 }

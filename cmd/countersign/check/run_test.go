@@ -184,7 +184,11 @@ func TestABadTokenIsRefusedWithItsReason(t *testing.T) {
 		{"another agent (M18)", s.token(nil), []string{"--pa-jwt", s.paJWT("https://mallory.example")}, "issued to another agent"},
 		{"a receipt", s.brand.sign("pact-receipt+jws", map[string]any{}), nil, "typ"},
 		{"not a token", "not-a-jwt", nil, "well-formed"},
-		{"nothing", "", nil, "well-formed"},
+		{
+			"another Brand's token, and so its key", newParty(t, "ferry-1").sign("at+jwt", map[string]any{"iss": "https://ferry.example/oauth"}), nil,
+			`names another issuer: "https://ferry.example/oauth"`,
+		},
+		{"a new key of nobody", newParty(t, "mallory-1").sign("at+jwt", map[string]any{"iss": s.url + "/oauth"}), nil, "not published"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append(append([]string{"token", "-"}, offline...), tt.args...)

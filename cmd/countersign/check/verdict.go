@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,9 +30,9 @@ func judge(s subject) (verdict, error) {
 	case s.paJWT == "":
 		opts.Alone = true
 	case s.paKeys == nil:
-		issuer, err := claimedIssuer(s.paJWT)
-		if err != nil {
-			return v, err
+		issuer := claimedIssuer(s.paJWT)
+		if issuer == "" {
+			return v, errors.New("the pa-jwt has no iss that can be read")
 		}
 		opts.Agent = issuer
 		v.PAJWT = verify.Report{{Name: "signature", Result: verify.Skipped, Detail: "no --pa-jwks; its iss is taken on trust"}}
@@ -47,16 +48,28 @@ func judge(s subject) (verdict, error) {
 	d, report, err := verify.Token(s.keys, s.token, opts)
 	v.Checks = report
 	if err != nil {
-		v.Reason = err.Error()
+		v.Reason = reason(s, err)
 		return v, nil
 	}
 	v.Valid, v.Delegation = true, &d
 	return v, nil
 }
 
-// claimedIssuer reads the iss of a pa-jwt that nobody verified, which is said so
-// in the verdict.
-func claimedIssuer(jwt string) (string, error) {
+// reason says why the token is refused. That the key is unknown explains nothing
+// to somebody who took another Brand's token or card by mistake, so the token's
+// own word is told where it differs. It is nobody's proof and changes nothing
+// about the refusal.
+func reason(s subject, refused error) string {
+	claimed := claimedIssuer(s.token)
+	if errors.Is(refused, verify.ErrUnknownKey) && claimed != "" && claimed != s.issuer {
+		return fmt.Sprintf("the token names another issuer: %.200q, and not this Brand's, %q", claimed, s.issuer)
+	}
+	return refused.Error()
+}
+
+// claimedIssuer reads the iss of a JWT that nobody verified; empty where none
+// can be read.
+func claimedIssuer(jwt string) string {
 	var claims map[string]json.RawMessage
 	var issuer string
 	parts := strings.Split(jwt, ".")
@@ -65,10 +78,7 @@ func claimedIssuer(jwt string) (string, error) {
 		_ = json.Unmarshal(payload, &claims)
 		_ = json.Unmarshal(claims["iss"], &issuer)
 	}
-	if issuer == "" {
-		return "", fmt.Errorf("the pa-jwt has no iss that can be read")
-	}
-	return issuer, nil
+	return issuer
 }
 
 var marks = map[verify.Result]string{verify.Passed: "✓", verify.Failed: "✗", verify.Skipped: "–"}

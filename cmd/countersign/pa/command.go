@@ -1,18 +1,15 @@
 package pa
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"countersign.dev/cmd/countersign/pa/discovery"
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // command is one invocation: its flags and where it writes.
@@ -61,13 +58,7 @@ func (c *command) variable(flagName string) string {
 
 func (c *command) usage() {
 	fmt.Fprintf(c.stderr, "countersign pa %s\n\n", c.name)
-	c.flags.VisitAll(func(f *flag.Flag) {
-		value, text := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" {
-			text += fmt.Sprintf(" (default: %s)", f.DefValue)
-		}
-		fmt.Fprintf(c.stderr, "  --%s %s\n        %s [%s]\n", f.Name, value, text, c.variable(f.Name))
-	})
+	shell.Flags(c.stderr, c.flags, c.variable)
 }
 
 // errUsage ends a command whose mistake has been explained already.
@@ -98,7 +89,7 @@ func (c *command) parse() error {
 		return fmt.Errorf("%q is one word too many; everything here is a --flag", c.flags.Arg(0))
 	}
 	if c.tokens == "" {
-		c.tokens = filepath.Join(agentFolder(c.data), "tokens.json")
+		c.tokens = tokensIn(c.data)
 	}
 	return nil
 }
@@ -117,53 +108,4 @@ func (c *command) options() (Options, error) {
 
 func (c *command) which() Which { return Which{Issuer: c.issuer, Card: c.card, Sub: c.sub} }
 
-// exit says what went wrong, and what to do about it.
-func (c *command) exit(err error) int {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case errors.Is(err, errUsage):
-		return exitFault
-	}
-	fmt.Fprintf(c.stderr, "countersign pa %s: %v\n", c.name, err)
-	if advice := remedy(err); advice != "" {
-		fmt.Fprintln(c.stderr, advice)
-	}
-	switch {
-	case errors.Is(err, ErrDenied):
-		return exitDenied
-	case errors.Is(err, ErrExpired):
-		return exitExpired
-	}
-	return exitFault
-}
-
-func remedy(err error) string {
-	var r Refusal
-	isRefusal := errors.As(err, &r)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return "Stopped. Nothing was stored; the link runs out by itself."
-	case errors.Is(err, ErrDenied):
-		return "Nothing was shared. Ask again only when the person wants it."
-	case errors.Is(err, ErrExpired):
-		return "Nothing was shared. Run the command again for a new link."
-	case errors.Is(err, ErrEnded):
-		return "Ask the person again: countersign pa login --card URL"
-	case errors.Is(err, ErrNoToken):
-		return "First: countersign pa login --card URL"
-	case errors.Is(err, ErrAmbiguous):
-		return "Say which one with --card and --sub."
-	case errors.Is(err, fs.ErrNotExist):
-		return "Start countersign dev once to make a demo agent, or name its folder with --data."
-	case errors.Is(err, discovery.ErrCard):
-		return "Is this the interface URL of a Brand that has delegation?"
-	case isRefusal && r.Status == http.StatusUnauthorized:
-		return "The Brand does not recognise this agent. Is it registered there and enabled? Can the Brand fetch the agent's jwks_uri? Is --aud the audience that the Brand's Provider assigned? Is this clock right?"
-	case isRefusal && r.RetryAfter > 0:
-		return fmt.Sprintf("Try again in %s.", r.RetryAfter)
-	case isRefusal && r.Status >= 500:
-		return "The Brand is in trouble; try again later."
-	}
-	return ""
-}
+func tokensIn(data string) string { return filepath.Join(agentFolder(data), "tokens.json") }

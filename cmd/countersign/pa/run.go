@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // Exit codes of every command, so that a script can tell a person's answer from
@@ -24,7 +26,7 @@ const usage = `countersign pa - a personal agent, from the command line
   countersign pa sign                 print one pa-jwt
   countersign pa help                 this text
 
-"countersign pa login -h" and so on list the flags. Each flag can also be set by
+"countersign pa login --help" and so on list the flags. Each flag can also be set by
 an environment variable, --data as COUNTERSIGN_PA_DATA; the flag wins.
 
 Exit codes: 0 done, 3 the person said no, 4 nobody answered in time, 1 anything else.
@@ -36,17 +38,17 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		"login": runLogin, "token": runToken, "refresh": runRefresh, "revoke": runRevoke, "sign": runSign,
 	}
 	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
+		fmt.Fprint(stderr, usage, shell.Note())
 		return exitFault
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, usage, shell.Note())
 		return exitOK
 	}
 	run, known := commands[args[0]]
 	if !known {
-		fmt.Fprintf(stderr, "countersign pa: there is no %q.\n\n%s", args[0], usage)
+		fmt.Fprintf(stderr, "countersign pa: there is no %q.\n\n%s%s", args[0], usage, shell.Note())
 		return exitFault
 	}
 	c := newCommand(args[0], args[1:], stdout, stderr)

@@ -2,7 +2,6 @@ package pa
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,12 +16,12 @@ func runLogin(ctx context.Context, c *command) error {
 	c.brandFlags()
 	c.flags.StringVar(&c.sub, "sub", "alex-phone", "which of the agent's `user`s is asking")
 	c.flags.StringVar(&scope, "scope", "", "what to ask for, as `ids` with spaces between (default: everything on the card)")
-	c.flags.BoolVar(&withQR, "qr", false, "draw the QR code even if this is not a terminal")
+	c.flags.BoolVar(&withQR, "qr", false, "draw the QR code even where it is of little use")
 	if err := c.parse(); err != nil {
 		return err
 	}
 	if c.card == "" {
-		return errors.New("--card is missing: the URL of the Brand's interface")
+		return fmt.Errorf("--card is missing: the URL of the Brand's interface; %s prints those of its Brands", c.devLine())
 	}
 	o, err := c.options()
 	if err != nil {
@@ -32,15 +31,10 @@ func runLogin(ctx context.Context, c *command) error {
 	if c.json {
 		return loginForPrograms(ctx, c.stdout, o)
 	}
-	terminal := isTerminal(c.stdout)
-	if err := loginForPeople(ctx, &screen{out: c.stdout, live: terminal, qr: withQR || terminal}, o); err != nil {
+	if err := loginForPeople(ctx, &screen{out: c.stdout, live: isTerminal(c.stdout), qr: withQR}, o); err != nil {
 		return err
 	}
-	next := "countersign pa token --card " + c.card + " --sub " + o.Sub
-	if c.data != c.flags.Lookup("data").DefValue {
-		next += " --data " + c.data
-	}
-	fmt.Fprintf(c.stdout, "\nKept in %s. The access token: %s\n", o.TokenFile, next)
+	fmt.Fprintf(c.stdout, "\nKept in %s. The access token: %s\n", o.TokenFile, c.line("token", c.card, o.Sub))
 	return nil
 }
 

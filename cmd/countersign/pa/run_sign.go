@@ -21,8 +21,8 @@ func runSign(_ context.Context, c *command) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
-	if expires <= 0 {
-		return errors.New("--expires must be more than nothing, as in 120s")
+	if expires <= 0 || expires > maxLife {
+		return fmt.Errorf("--expires %s: more than nothing, as in 120s, and at most %ds", expires, maxLife/time.Second)
 	}
 	identity, err := c.signer(keyFile, issuer)
 	if err != nil {

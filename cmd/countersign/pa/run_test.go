@@ -228,7 +228,7 @@ func TestRemediesFollowTheFault(t *testing.T) {
 		"--sub":      ErrAmbiguous,
 		"again in 3": Refusal{Status: 429, RetryAfter: 30 * time.Second},
 	} {
-		if got := remedy(err); !strings.Contains(got, want) {
+		if got := newCommand("token", nil, nil, nil).remedy(err); !strings.Contains(got, want) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}

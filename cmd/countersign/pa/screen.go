@@ -14,16 +14,20 @@ import (
 // screen is what a person at a terminal sees of a login.
 type screen struct {
 	out  io.Writer
-	live bool // a line may be rewritten
-	qr   bool
+	live bool // it is a terminal: a line may be rewritten, a QR code drawn
+	qr   bool // draw the QR code in any case
 
 	turns int
 }
 
 func (s *screen) ask(b discovery.Brand, started Started) {
 	link := cmp.Or(started.VerificationURIComplete, started.VerificationURI)
-	fmt.Fprintf(s.out, "To let this agent act for you at %s, open this link on any device:\n\n    %s\n\n", brandName(b), link)
-	if s.qr {
+	where, here := "on any device", discovery.OnThisMachine(link)
+	if here {
+		where = "in a browser on this machine"
+	}
+	fmt.Fprintf(s.out, "To let this agent act for you at %s, open this link %s:\n\n    %s\n\n", brandName(b), where, link)
+	if s.qr || s.live && !here { // a phone would look for the page on itself
 		if err := drawQR(s.out, link); err == nil {
 			fmt.Fprintln(s.out)
 		}

@@ -18,6 +18,8 @@ func Address(what, raw string) (*url.URL, error) {
 	switch {
 	case raw == "":
 		return nil, fmt.Errorf("%w: %s is missing", ErrAddress, what)
+	case !strings.Contains(raw, "://"):
+		return nil, fmt.Errorf("%w: %s %q must begin with http:// or https://", ErrAddress, what, raw)
 	case err != nil || u.Host == "" || u.Opaque != "":
 		return nil, fmt.Errorf("%w: %s %q is not an absolute URL", ErrAddress, what, raw)
 	case u.User != nil:
@@ -28,6 +30,13 @@ func Address(what, raw string) (*url.URL, error) {
 		return u, nil
 	}
 	return nil, fmt.Errorf("%w: %s %q must be https (plain http only on localhost)", ErrAddress, what, raw)
+}
+
+// OnThisMachine tells whether a link leads to the machine that it is opened on,
+// so that it is of no use on another.
+func OnThisMachine(link string) bool {
+	u, err := url.Parse(link)
+	return err == nil && loopback(u.Hostname())
 }
 
 func loopback(host string) bool {

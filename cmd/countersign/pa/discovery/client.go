@@ -38,7 +38,7 @@ func (c Client) Get(ctx context.Context, what, address string) ([]byte, error) {
 		return nil, fmt.Errorf("fetch %s: %w", what, err)
 	}
 	if answer.Status != http.StatusOK {
-		return nil, fmt.Errorf("fetch %s: %s answered %d %s", what, address, answer.Status, http.StatusText(answer.Status))
+		return nil, fmt.Errorf("fetch %s: %w", what, StatusError{address, answer.Status})
 	}
 	return answer.Body, nil
 }
@@ -80,6 +80,16 @@ func (c Client) do(request *http.Request) (Answer, error) {
 		return Answer{}, TooLongError{request.URL.String()}
 	}
 	return Answer{response.StatusCode, response.Header, body}, nil
+}
+
+// StatusError says that a document is not to be had.
+type StatusError struct {
+	From   string
+	Status int
+}
+
+func (e StatusError) Error() string {
+	return fmt.Sprintf("%s answered %d %s", e.From, e.Status, http.StatusText(e.Status))
 }
 
 // RedirectError says that a server wanted to send the agent elsewhere.

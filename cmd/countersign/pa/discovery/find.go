@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+
+	"countersign.dev/cmd/countersign/shell"
 )
 
 // Brand is what an agent must know of a Brand before it asks for anything.
@@ -96,7 +98,7 @@ func (b Brand) oneOrigin(allowSplit bool, urls map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := sameOrigin("card", card, at, allowSplit); err != nil {
+	if err := ownCard(card, at, allowSplit); err != nil {
 		return err
 	}
 	for what, raw := range urls {
@@ -109,6 +111,20 @@ func (b Brand) oneOrigin(allowSplit bool, urls map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// ownCard wants the card from the interface's own origin. Where it lay elsewhere,
+// such as at 127.0.0.1 for localhost, the Brand's own address is the safer way
+// out: it takes no trust in anybody else.
+func ownCard(card, at *url.URL, allowSplit bool) error {
+	if allowSplit || origin(card) == origin(at) {
+		return nil
+	}
+	advice := "use the Brand's own address: --card " + shell.Quote(at.String())
+	if !loopback(at.Hostname()) {
+		advice += "; if it has no card and you trust both, say --allow-split"
+	}
+	return fmt.Errorf("%w: card is on %s, but the Brand's interface is on %s; %s", ErrAddress, origin(card), origin(at), advice)
 }
 
 func sameOrigin(what string, u, at *url.URL, allowSplit bool) error {

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"countersign.dev/authority/authoritytest"
+	"countersign.dev/tenants"
+)
+
+// typed runs a command line as a shell would.
+func typed(t *testing.T, line ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	for _, c := range commands() {
+		if c.name == line[0] {
+			var out, errs bytes.Buffer
+			code = c.run(t.Context(), line[1:], strings.NewReader(""), &out, &errs)
+			return code, out.String(), errs.String()
+		}
+	}
+	t.Fatalf("no command %q", line[0])
+	return
+}
+
+// serviceURL is the world's database for the service's own role, which is all
+// that an operator's commands need.
+func serviceURL(t *testing.T, w *authoritytest.World) string {
+	t.Helper()
+	u, err := url.Parse(w.Owner.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("options", "-c role=countersign_app")
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
+	return u.String()
+}
+
+// An operation without its object must neither run nor seem to have run.
+func TestNoOperationRunsWithoutItsObject(t *testing.T) {
+	w := authoritytest.New(t)
+	database := serviceURL(t, w)
+	for line, missing := range map[string][]string{
+		"agent add":     {"issuer", "jwks-uri", "name"},
+		"agent enable":  {"issuer"},
+		"agent disable": {"issuer"},
+		"brand pause":   {"brand"},
+		"brand resume":  {"brand"},
+		"user suspend":  {"brand", "subject"},
+		"user resume":   {"brand", "subject"},
+		"user suspend --brand " + string(w.Hotel.ID): {"subject"},
+		"keys list":     {"brand"},
+		"keys rotate":   {"brand", "master-key-file"},
+		"keys retire":   {"brand", "kid"},
+		"keys revoke":   {"brand", "kid", "reason", "master-key-file"},
+		"apikey create": {"brand"},
+		"apikey list":   {"brand"},
+		"apikey revoke": {"brand", "id"},
+	} {
+		code, out, errs := typed(t, append(strings.Fields(line), "--database-url", database)...)
+		if code != 2 || out != "" || strings.Count(errs, "is required") != len(missing) {
+			t.Errorf("%s: exit %d, %q, %q", line, code, out, errs)
+		}
+		for _, name := range missing {
+			if !strings.Contains(errs, "--"+name+" is required") {
+				t.Errorf("%s: nothing about --%s: %q", line, name, errs)
+			}
+		}
+	}
+	if n := w.Count(t, `SELECT count(*) FROM suspended_users`); n != 0 {
+		t.Errorf("%d users are suspended", n)
+	}
+}
+
+func TestEveryOperationHasAPromise(t *testing.T) {
+	for _, noun := range []string{"agent", "brand", "user", "keys", "apikey"} {
+		_, _, about := typed(t, noun)
+		verbs, _, _ := strings.Cut(strings.TrimPrefix(about, "countersign "+noun+": "), " --")
+		for verb := range strings.SplitSeq(verbs, " | ") {
+			if _, ok := promises[noun+" "+verb]; !ok {
+				t.Errorf("%s %s: nobody said what it needs", noun, verb)
+			}
+		}
+	}
+}
+
+func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
+	w := authoritytest.New(t)
+	database := serviceURL(t, w)
+	for _, line := range []string{
+		"brand pause", "brand resume", "user suspend --subject u1", "user resume --subject u1",
+		"apikey create", "apikey list", "apikey revoke --id x", "keys list", "keys retire --kid k",
+	} {
+		for _, brand := range []string{"nobody", "Not An Id"} {
+			code, out, errs := typed(t, append(strings.Fields(line), "--brand", brand, "--database-url", database)...)
+			if code != 1 || out != "" || !strings.Contains(errs, "no such brand") || strings.Contains(errs, "SQLSTATE") {
+				t.Errorf("%s: exit %d, %q, %q", line, code, out, errs)
+			}
+		}
+	}
+}
+
+// One line says that it is done; data stays data.
+func TestSuccessIsSaid(t *testing.T) {
+	w := authoritytest.New(t)
+	database, hotel := serviceURL(t, w), string(w.Hotel.ID)
+	for _, step := range []struct{ line, want string }{
+		{"user suspend --subject guest-7 --brand " + hotel, "guest-7 is suspended at " + hotel},
+		{"user resume --subject guest-7 --brand " + hotel, "guest-7 is not suspended"},
+		{"brand pause --brand " + hotel, hotel + " is paused"},
+		{"brand resume --brand " + hotel, hotel + " is active"},
+		{"agent add --name Bo --issuer https://bo.example --jwks-uri https://bo.example/jwks.json", "https://bo.example (Bo) is registered"},
+		{"agent disable --issuer https://bo.example", "https://bo.example is disabled"},
+		{"agent enable --issuer https://bo.example", "https://bo.example is enabled"},
+	} {
+		code, out, errs := typed(t, append(strings.Fields(step.line), "--database-url", database)...)
+		if code != 0 || !strings.HasPrefix(out, step.want) || strings.Count(out, "\n") != 1 || errs != "" {
+			t.Errorf("%s: exit %d, %q, %q", step.line, code, out, errs)
+		}
+	}
+	if b := w.Reload(t, w.Hotel.ID); b.State != tenants.Active {
+		t.Errorf("the hotel is %s", b.State)
+	}
+	code, key, errs := typed(t, "apikey", "create", "--brand", hotel, "--database-url", database)
+	if code != 0 || strings.Count(key, "\n") != 1 || !strings.HasPrefix(key, "cs_") {
+		t.Fatalf("exit %d, %d lines, %q", code, strings.Count(key, "\n"), errs)
+	}
+	id := strings.Split(key, "_")[1]
+	if code, out, errs := typed(t, "apikey", "revoke", "--id", id, "--brand", hotel, "--database-url", database); code != 0 || !strings.Contains(out, id+" of "+hotel+" is revoked") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestAnOperatorsMistakesHaveRemedies(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := "postgres://nobody@" + l.Addr().String() + "/countersign"
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		line string
+		code int
+		want string
+	}{
+		{"brand list --database-url " + silent, 1, "Is the database running?"},
+		{"brand list --database-url http://localhost:8080", 1, "expected postgres://"},
+		{"brand list", 2, "--database-url is required"},
+		{"brand", 2, "list | pause | resume"},
+		{"brand stop", 2, "list | pause | resume"},
+		{"brand --help", 0, "list | pause | resume"},
+		{"brand pause --help", 0, "--brand id"},
+	} {
+		code, out, errs := typed(t, strings.Fields(tt.line)...)
+		if code != tt.code || out != "" || !strings.Contains(errs, tt.want) || strings.Contains(errs, "countersign countersign") {
+			t.Errorf("%s: exit %d, %q, %q", tt.line, code, out, errs)
+		}
+	}
+}
+
+func TestADatabaseWithoutTablesIsSaidToBeUnprepared(t *testing.T) {
+	w := authoritytest.New(t)
+	w.Exec(t, `DROP TABLE brands CASCADE`)
+	code, _, errs := typed(t, "brand", "list", "--database-url", serviceURL(t, w))
+	if code != 1 || !strings.Contains(errs, " migrate comes first") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// What the page for operators shows is what the commands take.
+func TestTheConsolesCommandsHaveTheFlagsTheyShow(t *testing.T) {
+	for _, line := range (frontDoor{}).operations() {
+		words := strings.Fields(strings.TrimPrefix(line, "countersign "))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // whoever comes as far as the database has passed the flags
+		for _, c := range commands() {
+			if c.name != words[0] {
+				continue
+			}
+			var out, errs bytes.Buffer
+			if code := c.run(ctx, words[1:], nil, &out, &errs); code == 2 {
+				t.Errorf("%s: %s", line, errs.String())
+			}
+		}
+	}
+}
