@@ -53,6 +53,10 @@ func (a *Authority) Approve(ctx context.Context, brand *tenants.Brand, d Decisio
 			return ErrChanged
 		}
 		granted := intersect(r.Offered, slices.Concat(r.Scopes, g.Scopes), d.Ticked)
+		wanted := intersect(d.Ticked, slices.Concat(r.Scopes, g.Scopes))
+		if len(granted) == 0 && len(wanted) > 0 {
+			return ErrChanged // all that was ticked has left the card: no answer to that
+		}
 		if len(granted) == 0 {
 			denied = true
 			return a.refuse(ctx, tx, brand.ID, d, g, now)

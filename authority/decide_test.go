@@ -196,6 +196,28 @@ func TestGrantsAreKeptApart(t *testing.T) {
 	}
 }
 
+// M14, B42: an agent disabled or a Brand paused while the page is open gets no
+// grant; what was ticked and has left the card meanwhile is no "no".
+func TestApprovalAsksWhoMayNow(t *testing.T) {
+	w := authoritytest.New(t)
+	a := w.Authority(nil)
+	s := authoritytest.Begin(t, a, w.Hotel, alex, "bookings:read")
+	for _, tt := range []struct {
+		break_, mend string
+		want         error
+	}{
+		{`UPDATE agents SET enabled = false`, `UPDATE agents SET enabled = true`, authority.ErrAgentDisabled},
+		{`UPDATE brands SET state = 'paused'`, `UPDATE brands SET state = 'active'`, authority.ErrPaused},
+		{`UPDATE brands SET delegation = false`, `UPDATE brands SET delegation = true`, authority.ErrPaused},
+		{`UPDATE brand_scopes SET retired_at = now()`, `UPDATE brand_scopes SET retired_at = NULL`, authority.ErrChanged},
+	} {
+		w.Exec(t, tt.break_)
+		wantErr(t, authoritytest.TryApprove(t.Context(), a, w.Hotel, s, "guest-7", "bookings:read"), tt.want)
+		w.Exec(t, tt.mend)
+	}
+	authoritytest.Approve(t, a, w.Hotel, s, "guest-7", "bookings:read")
+}
+
 // A suspended person decides nothing.
 func TestSuspendedPersonCannotApprove(t *testing.T) {
 	w := authoritytest.New(t)

@@ -31,7 +31,7 @@ const (
 // Find returns the Brand's pending request with the user code. A code that is
 // wrong, dead or another Brand's is ErrUnknown, without saying which (B03); too
 // many of them is a *LimitError, for right codes too, or guessing would go on.
-// A success refills nothing. Right and wrong codes cost the same statement.
+// A success refills nothing.
 func (a *Authority) Find(ctx context.Context, brand tenants.BrandID, input string, v Visitor) (uuid.UUID, UserCode, error) {
 	code, ok := ParseUserCode(input)
 	if !ok {
@@ -49,27 +49,30 @@ func (a *Authority) Find(ctx context.Context, brand tenants.BrandID, input strin
 		), bucket AS (
 			SELECT t.kind, t.key, CASE t.kind WHEN 'brand' THEN @per_brand::int ELSE @per_visitor::int END AS allowed
 			  FROM unnest(@kinds::text[], @keys::bytea[]) AS t (kind, key)
-		), step AS (
-			-- Who is blocked already fills no bucket any more: one noisy
-			-- address must not use up what the whole Brand has.
-			SELECT CASE WHEN EXISTS (SELECT FROM hit) OR EXISTS (
-			           SELECT FROM bucket b JOIN code_attempts c
-			               ON c.brand_id = @brand AND c.kind = b.kind AND c.key = b.key
-			            WHERE c.started_at > @window AND c.wrong >= b.allowed)
-			       THEN 0 ELSE 1 END AS n
+		), spent AS (
+			SELECT min(c.started_at) AS since
+			  FROM bucket b JOIN code_attempts c
+			    ON c.brand_id = @brand AND c.kind = b.kind AND c.key = b.key
+			 WHERE c.started_at > @window AND c.wrong >= b.allowed
 		), counted AS (
+			-- Only a wrong code of somebody who is not blocked yet fills buckets:
+			-- one noisy address must neither use up what the whole Brand has, nor
+			-- make every other visitor wait for the Brand's one row.
 			INSERT INTO code_attempts AS c (brand_id, kind, key, started_at, wrong)
-			SELECT @brand, b.kind, b.key, @now, step.n
-			  FROM bucket b, step
+			SELECT @brand, b.kind, b.key, @now, 1
+			  FROM bucket b, spent
+			 WHERE spent.since IS NULL AND NOT EXISTS (SELECT FROM hit)
 			 ORDER BY b.kind -- one order of locks for everybody
 			ON CONFLICT (brand_id, kind, key) DO UPDATE
-			   SET wrong = excluded.wrong + CASE WHEN c.started_at > @window THEN c.wrong ELSE 0 END,
+			   SET wrong = 1 + CASE WHEN c.started_at > @window THEN c.wrong ELSE 0 END,
 			       started_at = CASE WHEN c.started_at > @window THEN c.started_at ELSE @now END
 			RETURNING kind, wrong, started_at
 		)
 		SELECT (SELECT id FROM hit) AS id,
-		       (SELECT min(c.started_at) FROM counted c JOIN bucket b USING (kind), step
-		         WHERE c.wrong - step.n >= b.allowed) AS blocked`
+		       -- Parallel guesses all saw room; the count itself tells who was late.
+		       coalesce(spent.since, (SELECT min(c.started_at) FROM counted c JOIN bucket b USING (kind)
+		                              WHERE c.wrong > b.allowed)) AS blocked
+		  FROM spent`
 	now := a.clock()
 	type row struct {
 		ID      *uuid.UUID `db:"id"`

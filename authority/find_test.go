@@ -110,6 +110,15 @@ func TestParallelGuessesAreCounted(t *testing.T) {
 	if n := allowed.Load(); n > 10 {
 		t.Fatalf("%d guesses got through", n)
 	}
+	// Right codes and blocked guesses write nothing: the Brand's one row is not
+	// everybody's queue.
+	live := authoritytest.Begin(t, a, w.Shop, alex, "orders:read")
+	if _, _, err := a.Find(t.Context(), w.Shop.ID, live.UserCode.String(), authority.Visitor{Session: "s", Address: "192.0.2.7"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM code_attempts WHERE brand_id = $1`, w.Shop.ID); n != 0 {
+		t.Errorf("a right code wrote %d rows", n)
+	}
 	if n := w.Count(t, `SELECT wrong FROM code_attempts WHERE kind = 'brand'`); n > 18 {
 		t.Fatalf("a blocked address filled the Brand's budget to %d", n)
 	}

@@ -71,7 +71,7 @@ func (a *Authority) poll(ctx context.Context, brand *tenants.Brand, who Caller, 
 	}
 	c, err := a.claim(ctx, brand.ID, who, deviceCode, lease, now)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Tokens{}, ErrUnknown
+		return Tokens{}, a.unknown(ctx, who)
 	}
 	if err != nil {
 		return Tokens{}, fmt.Errorf("poll at %s: %w", brand.ID, err)
@@ -125,6 +125,20 @@ func (c claim) pending(now time.Time) error {
 	// person decided, between our two looks. Never guess slow_down at an agent
 	// that keeps the pace.
 	return errMoved
+}
+
+// unknown is the answer to a code or token that the caller does not have; a
+// disabled agent hears that first, as everywhere (M2).
+func (a *Authority) unknown(ctx context.Context, who Caller) error {
+	const q = `SELECT EXISTS (SELECT FROM agent_states WHERE issuer = @agent AND enabled)`
+	var on bool
+	if err := a.db.Pool().QueryRow(ctx, q, pgx.NamedArgs{"agent": who.Agent}).Scan(&on); err != nil {
+		return fmt.Errorf("look up agent: %w", err)
+	}
+	if !on {
+		return ErrAgentDisabled
+	}
+	return ErrUnknown
 }
 
 // wait is what nearly every poll comes to: the code is pending, and the interval
@@ -190,7 +204,17 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 // repeated notes a second redemption. It revokes nothing: a lost answer looks
 // exactly the same.
 func (a *Authority) repeated(ctx context.Context, brand tenants.BrandID, c claim, now time.Time) error {
+	if c.PolledAt != nil && now.Before(c.PolledAt.Add(PollInterval-pollSlack)) {
+		return ErrRedeemed // one line per interval, or an agent could fill the trail
+	}
 	err := a.db.Tx(ctx, brand, func(tx pgx.Tx) error {
+		const q = `
+			UPDATE device_requests SET polled_at = @now
+			 WHERE brand_id = @brand AND id = @id AND polled_at IS NOT DISTINCT FROM @before`
+		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": c.ID, "now": now, "before": c.PolledAt})
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
 		return record(ctx, tx, brand, now, fact{actor: "agent", event: "request.redeemed_again", request: c.ID, grant: *c.GrantID})
 	})
 	return errors.Join(ErrRedeemed, err)

@@ -71,7 +71,7 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	now := a.clock()
 	h, err := a.look(ctx, brand.ID, who, token, now)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Tokens{}, ErrUnknown
+		return Tokens{}, a.unknown(ctx, who)
 	}
 	if err != nil {
 		return Tokens{}, fmt.Errorf("refresh at %s: %w", brand.ID, err)

@@ -316,3 +316,75 @@ func TestAgentEndsItsOwnGrant(t *testing.T) {
 		})
 	}
 }
+
+// M14, M15: a grant that is narrowed while its token is being signed pays out
+// what it then holds, not what was read before.
+func TestRefreshPaysWhatTheGrantThenHolds(t *testing.T) {
+	w := authoritytest.New(t)
+	token := delegated(t, w, w.Authority(nil), "bookings:read", "bookings:change").Refresh
+	var once sync.Once
+	a := w.Authority(signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+		once.Do(func() { w.Exec(t, `UPDATE grants SET scopes = '{bookings:read}', version = version + 1`) })
+		return w.Keys.Sign(ctx, brand, typ, payload)
+	}))
+	tokens, err := a.Refresh(t.Context(), w.Hotel, alex, token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := payloadOf(t, tokens.JWS)["scope"]; got != "bookings:read" {
+		t.Fatalf("signed for %v", got)
+	}
+}
+
+// M16: the same successor is given again only while it is unused, also when it
+// comes to be used while the retry is being signed.
+func TestRetryIsRefusedOnceTheSuccessorIsUsed(t *testing.T) {
+	w := authoritytest.New(t)
+	plain := w.Authority(nil)
+	first := delegated(t, w, plain, "bookings:read")
+	second, err := plain.Refresh(t.Context(), w.Hotel, alex, first.Refresh, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	retrying := w.Authority(signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+		once.Do(func() {
+			if _, err := plain.Refresh(t.Context(), w.Hotel, alex, second.Refresh, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		return w.Keys.Sign(ctx, brand, typ, payload)
+	}))
+	_, err = retrying.Refresh(t.Context(), w.Hotel, alex, first.Refresh, nil)
+	wantErr(t, err, authority.ErrUnknown)
+}
+
+// A disabled agent is told so even about tokens it never had, and ends nothing.
+func TestDisabledAgentIsToldFirst(t *testing.T) {
+	w := authoritytest.New(t)
+	a := w.Authority(nil)
+	tokens := delegated(t, w, a, "bookings:read")
+	w.Exec(t, `UPDATE agents SET enabled = false`)
+	_, err := a.Refresh(t.Context(), w.Hotel, alex, "rt_unknown", nil)
+	wantErr(t, err, authority.ErrAgentDisabled)
+	_, err = a.Poll(t.Context(), w.Hotel, alex, "dc_unknown")
+	wantErr(t, err, authority.ErrAgentDisabled)
+	wantErr(t, a.EndByToken(t.Context(), w.Hotel.ID, alex, tokens.Refresh), authority.ErrAgentDisabled)
+	if n := w.Count(t, `SELECT count(*) FROM grants WHERE ended_at IS NOT NULL`); n != 0 {
+		t.Fatal("it ended the grant")
+	}
+}
+
+// R32: never more than an hour, whatever the Brand's settings came to say.
+func TestTokenNeverLivesLongerThanAnHour(t *testing.T) {
+	w := authoritytest.New(t)
+	brand := *w.Hotel
+	brand.TokenLifetime = 48 * time.Hour
+	a := w.Authority(nil)
+	s := authoritytest.Begin(t, a, &brand, alex, "bookings:read")
+	authoritytest.Approve(t, a, &brand, s, "guest-7", "bookings:read")
+	tokens, err := a.Poll(t.Context(), &brand, alex, s.DeviceCode)
+	if err != nil || tokens.ExpiresIn != time.Hour {
+		t.Fatalf("%v, %v", tokens.ExpiresIn, err)
+	}
+}

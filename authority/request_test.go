@@ -117,6 +117,21 @@ func TestStartsAreLimitedPerPerson(t *testing.T) {
 	authoritytest.Begin(t, a, w.Hotel, alex, "bookings:read")
 }
 
+// R15: what one agent can pile up at one Brand is bounded; others go on.
+func TestWaitingRequestsAreLimitedPerAgent(t *testing.T) {
+	w := authoritytest.New(t)
+	a := w.Authority(nil)
+	w.Exec(t, `INSERT INTO device_requests (brand_id, id, agent, agent_sub, scopes, device_code_hash, user_code_mac, state, created_at, expires_at)
+		SELECT 'harbor-hotel', gen_random_uuid(), $1, 'p' || n, '{bookings:read}', sha256(n::text::bytea), sha256(n::text::bytea), 'pending', $2::timestamptz, $2::timestamptz + interval '10 min'
+		  FROM generate_series(1, 5000) n`, alex.Agent, w.Clock.Now())
+	_, err := a.Begin(t.Context(), w.Hotel, alex, []string{"bookings:read"})
+	if limit := new(authority.LimitError); !errors.As(err, &limit) {
+		t.Fatal(err)
+	}
+	authoritytest.Begin(t, a, w.Hotel, authority.Caller{Agent: authoritytest.OtherAgent, Sub: "x"}, "bookings:read")
+	authoritytest.Begin(t, a, w.Shop, alex, "orders:read")
+}
+
 // P5 (M14): a disabled or unknown agent starts nothing; a paused Brand neither.
 func TestBeginAsksWhoMayNow(t *testing.T) {
 	w := authoritytest.New(t)

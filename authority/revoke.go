@@ -30,12 +30,16 @@ func (a *Authority) EndByToken(ctx context.Context, brand tenants.BrandID, who C
 	const q = `
 		SELECT g.id FROM grants g
 		 WHERE g.brand_id = @brand AND g.agent = @agent AND g.agent_sub = @sub AND g.ended_at IS NULL
+		   AND (SELECT enabled FROM agent_states WHERE issuer = @agent)
 		   AND (g.id = @grant OR g.id = (SELECT t.grant_id FROM refresh_tokens t
 		                                  WHERE t.brand_id = @brand AND t.hash = @hash))`
 	err := a.endWhere(ctx, brand, "agent", q, pgx.NamedArgs{
 		"brand": brand, "agent": who.Agent, "sub": who.Sub, "hash": hash(token), "grant": namedGrant(token),
 	})
 	if errors.Is(err, ErrUnknown) {
+		if err := a.unknown(ctx, who); errors.Is(err, ErrAgentDisabled) {
+			return err
+		}
 		return nil
 	}
 	return err
@@ -106,11 +110,14 @@ func (a *Authority) Suspend(ctx context.Context, brand tenants.BrandID, subject 
 
 // Resume undoes Suspend.
 func (a *Authority) Resume(ctx context.Context, brand tenants.BrandID, subject string) error {
-	const q = `DELETE FROM suspended_users WHERE brand_id = @brand AND subject = @subject AND suspended_at <= @now`
+	const q = `DELETE FROM suspended_users WHERE brand_id = @brand AND subject = @subject`
 	return a.toggle(ctx, brand, subject, "user.resumed", q)
 }
 
 func (a *Authority) toggle(ctx context.Context, brand tenants.BrandID, subject, event, q string) error {
+	if subject == "" {
+		return fmt.Errorf("%s at %s: name a user", event, brand)
+	}
 	now := a.clock()
 	err := a.db.Tx(ctx, brand, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "subject": subject, "now": now})

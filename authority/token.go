@@ -47,6 +47,10 @@ func (c *claims) read(payload []byte) error {
 	return nil
 }
 
+// signTime is how long a signature may take before the caller is told to come
+// again.
+const signTime = 3 * time.Second
+
 type signable struct {
 	grant     uuid.UUID
 	subject   string
@@ -78,6 +82,9 @@ func (a *Authority) sign(ctx context.Context, brand *tenants.Brand, who Caller, 
 	if err != nil {
 		return Access{}, fmt.Errorf("encode token: %w", err)
 	}
+	// Shorter than a lease, so that who signs too slowly has not lost it yet.
+	ctx, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
 	jws, err := a.signer.Sign(ctx, brand.ID, signing.TypToken, payload)
 	if err != nil {
 		return Access{}, fmt.Errorf("%w: %w", ErrUnavailable, err)

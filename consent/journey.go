@@ -192,13 +192,24 @@ func (s journeys) change(ctx context.Context, brand tenants.BrandID, q string, a
 	return nil
 }
 
-// purge removes journeys that are over, a batch at a time.
+// purge removes journeys that are over, batch after batch.
 func (s journeys) purge(ctx context.Context, brand tenants.BrandID) (int64, error) {
+	const batch = 1000
 	const q = `
 		DELETE FROM journeys
 		 WHERE brand_id = @brand AND id IN (
-		       SELECT id FROM journeys WHERE brand_id = @brand AND expires_at < @now LIMIT 1000)`
-	return s.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "now": s.now()})
+		       SELECT id FROM journeys WHERE brand_id = @brand AND expires_at < @now LIMIT @batch)`
+	var total int64
+	for {
+		n, err := s.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "now": s.now(), "batch": batch})
+		if err != nil {
+			return total, fmt.Errorf("purge journeys of %s: %w", brand, err)
+		}
+		total += n
+		if n < batch {
+			return total, nil
+		}
+	}
 }
 
 // Purge removes the Brand's journeys that are over.

@@ -43,7 +43,8 @@ CREATE TABLE brands (
 	-- servers' clients spin or their tokens immortal.
 	token_seconds      integer NOT NULL DEFAULT 900 CHECK (token_seconds BETWEEN 60 AND 3600),
 	grace_seconds      integer NOT NULL DEFAULT 30 CHECK (grace_seconds BETWEEN 0 AND 120),
-	grant_days         integer[] NOT NULL DEFAULT '{7,30,90}' CHECK (cardinality(grant_days) BETWEEN 1 AND 6),
+	grant_days         integer[] NOT NULL DEFAULT '{7,30,90}' CHECK (
+	                   cardinality(grant_days) BETWEEN 1 AND 6 AND 1 <= ALL (grant_days) AND 366 >= ALL (grant_days)),
 	grant_days_default integer NOT NULL DEFAULT 30 CHECK (grant_days_default BETWEEN 1 AND 366),
 	signing_alg        text NOT NULL DEFAULT 'ES256' CHECK (signing_alg IN ('ES256', 'RS256')),
 	created_at         timestamptz NOT NULL,

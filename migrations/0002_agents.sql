@@ -5,7 +5,7 @@ SET lock_timeout = '5s';
 -- Not fenced by Brand: an agent is the same agent everywhere.
 CREATE TABLE agents (
 	-- The agent's issuer URL, which is also its client_id; compared byte for byte.
-	issuer     text PRIMARY KEY CHECK (length(issuer) BETWEEN 8 AND 2048),
+	issuer     text PRIMARY KEY CHECK (length(issuer) BETWEEN 8 AND 512),
 	jwks_uri   text NOT NULL CHECK (length(jwks_uri) BETWEEN 8 AND 2048),
 	-- The agent's own words for itself; decides nothing.
 	name       text NOT NULL CHECK (length(name) BETWEEN 1 AND 200),

@@ -122,7 +122,7 @@ $$;
 -- +goose StatementEnd
 
 GRANT SELECT, INSERT, UPDATE ON grants, device_requests, refresh_tokens TO countersign_app;
-GRANT DELETE ON device_requests TO countersign_app; -- dead requests are purged
+GRANT DELETE ON device_requests, refresh_tokens TO countersign_app; -- what is over is purged
 GRANT SELECT, INSERT, DELETE ON suspended_users TO countersign_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON code_attempts TO countersign_app;
 GRANT SELECT, INSERT ON audit_events TO countersign_app; -- append only

@@ -120,9 +120,9 @@ func (d *Directory) load(ctx context.Context, id BrandID) (*Brand, error) {
 	return b, nil
 }
 
-// IDs returns the ids of all Brands that are not closed.
+// IDs returns the ids of all Brands, closed ones too: upkeep is owed to all.
 func (d *Directory) IDs(ctx context.Context) ([]BrandID, error) {
-	rows, err := d.db.pool.Query(ctx, `SELECT id FROM brand_ids WHERE state <> 'closed' ORDER BY id`)
+	rows, err := d.db.pool.Query(ctx, `SELECT id FROM brand_ids ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("list brands: %w", err)
 	}

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -131,4 +132,26 @@ func (db *DB) Tx(ctx context.Context, brand BrandID, fn func(pgx.Tx) error) erro
 		}
 		return fn(tx)
 	})
+}
+
+// CheckFence refuses a login that row-level security does not hold: a
+// superuser's, the tables' owner's, or one that is no member of
+// countersign_app. With such a login everything would work, and the second
+// wall would not stand.
+func (db *DB) CheckFence(ctx context.Context) error {
+	const q = `
+		SELECT r.rolsuper OR r.rolbypassrls AS above,
+		       pg_has_role(r.oid, c.relowner, 'MEMBER') AS owner,
+		       pg_has_role(r.oid, 'countersign_app', 'MEMBER') AS member
+		  FROM pg_roles r, pg_class c
+		 WHERE r.rolname = current_user AND c.oid = 'brands'::regclass`
+	var above, owner, member bool
+	if err := db.pool.QueryRow(ctx, q).Scan(&above, &owner, &member); err != nil {
+		return fmt.Errorf("check the database login: %w", err)
+	}
+	if above || owner || !member {
+		return errors.New("the database login sees past row-level security, or is no member of countersign_app: " +
+			"give the service a login of its own (CREATE ROLE … LOGIN IN ROLE countersign_app)")
+	}
+	return nil
 }

@@ -100,3 +100,15 @@ func TestTxIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// R106 (in part), decision 6: the service does not run with a login that sees
+// past the fence.
+func TestServiceLoginMustBeFenced(t *testing.T) {
+	w := authoritytest.New(t)
+	if err := w.DB.CheckFence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenants.NewDB(w.Owner).CheckFence(t.Context()); err == nil {
+		t.Fatal("a superuser passes")
+	}
+}

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -28,6 +29,7 @@ type Memo[K comparable, V any] struct {
 type memoEntry[V any] struct {
 	value   V
 	loaded  time.Time // zero: never
+	retry   time.Time // after a failure, not before
 	loading *memoLoad[V]
 }
 
@@ -39,6 +41,8 @@ type memoLoad[V any] struct {
 
 // memoMax bounds the memory that made-up keys can take.
 const memoMax = 10_000
+
+var errMemoPanic = errors.New("a load did not return")
 
 const memoLoadTimeout = 5 * time.Second
 
@@ -54,7 +58,8 @@ func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 		m.entries[key] = e
 	}
 	now := m.Now()
-	if age := now.Sub(e.loaded); !e.loaded.IsZero() && age >= 0 && age < m.Fresh {
+	age := now.Sub(e.loaded)
+	if !e.loaded.IsZero() && age >= 0 && (age < m.Fresh || age < m.Stale && now.Before(e.retry)) {
 		defer m.mu.Unlock()
 		return e.value, nil
 	}
@@ -79,21 +84,34 @@ func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 func (m *Memo[K, V]) fill(ctx context.Context, key K, e *memoEntry[V], l *memoLoad[V]) {
 	ctx, cancel := context.WithTimeout(ctx, memoLoadTimeout)
 	defer cancel()
+	l.err = errMemoPanic // what the others hear if Load does not return
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.keep(key, e, l)
+		close(l.done)
+	}()
 	l.value, l.err = m.Load(ctx, key)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+}
+
+// keep writes down what came of a load. A key that never had a value leaves
+// nothing behind, or made-up keys would crowd out the real ones; a key that has
+// one serves it for a while before the trouble is met again.
+func (m *Memo[K, V]) keep(key K, e *memoEntry[V], l *memoLoad[V]) {
 	e.loading = nil
-	switch now := m.Now(); {
+	now := m.Now()
+	missing := l.err != nil && m.Missing != nil && m.Missing(l.err)
+	switch {
 	case l.err == nil:
-		e.value, e.loaded = l.value, now
-	case m.Missing != nil && m.Missing(l.err):
+		e.value, e.loaded, e.retry = l.value, now, time.Time{}
+	case missing || e.loaded.IsZero():
 		if m.entries[key] == e {
 			delete(m.entries, key)
 		}
-	case !e.loaded.IsZero() && now.Sub(e.loaded) < m.Stale:
+	case now.Sub(e.loaded) < m.Stale:
+		e.retry = now.Add(m.Fresh)
 		l.value, l.err = e.value, nil
 	}
-	close(l.done)
 }
 
 // Forget drops what is remembered for key, after a change made here.

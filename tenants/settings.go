@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -51,14 +52,16 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 		VALUES (@id, @provider, @name, @description, @mode, @state, @delegation, @interface, @issuer,
 		        @scheme, @colour, @support, @privacy, @token, @grace, @days, @default, @alg, @rotation, @now)
 		ON CONFLICT (id) DO UPDATE
-		   SET name = excluded.name, description = excluded.description, mode = excluded.mode,
+		   SET provider_id = excluded.provider_id,
+		       name = excluded.name, description = excluded.description, mode = excluded.mode,
 		       state = excluded.state, delegation = excluded.delegation,
 		       interface_url = excluded.interface_url, issuer = excluded.issuer,
 		       identity_scheme = excluded.identity_scheme, colour = excluded.colour,
 		       support_url = excluded.support_url, privacy_url = excluded.privacy_url,
 		       token_seconds = excluded.token_seconds, grace_seconds = excluded.grace_seconds,
 		       grant_days = excluded.grant_days, grant_days_default = excluded.grant_days_default,
-		       signing_alg = excluded.signing_alg, rotation_days = excluded.rotation_days`
+		       signing_alg = excluded.signing_alg, rotation_days = excluded.rotation_days
+		 WHERE brands.state <> 'closed'`
 	// Positions are unique, so retired and reordered scopes first step aside.
 	const aside = `
 		UPDATE brand_scopes SET position = -1 - position,
@@ -74,22 +77,25 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 		UPDATE brand_scopes s SET position = r.n
 		  FROM (SELECT id, 1000000 + row_number() OVER (ORDER BY id) AS n
 		          FROM brand_scopes WHERE brand_id = @id AND position < 0) r
-		 WHERE s.brand_id = @id AND s.id = r.id AND NOT EXISTS (
-		       SELECT 1 FROM brand_scopes o WHERE o.brand_id = @id AND o.position = r.n)`
+		 WHERE s.brand_id = @id AND s.id = r.id`
 	ids := make([]string, len(b.Scopes))
 	for i, s := range b.Scopes {
 		ids[i] = s.ID
 	}
 	err := db.Tx(ctx, b.ID, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, brand, pgx.NamedArgs{
+		tag, err := tx.Exec(ctx, brand, pgx.NamedArgs{
 			"id": b.ID, "provider": b.Provider, "name": b.Name, "description": b.Description, "mode": b.Mode,
 			"state": b.State, "delegation": b.Delegation, "interface": b.InterfaceURL, "issuer": b.Issuer,
 			"scheme": b.IdentityScheme, "colour": b.Colour, "support": b.SupportURL, "privacy": b.PrivacyURL,
 			"token": int(b.TokenLifetime / time.Second), "grace": int(b.Grace / time.Second),
 			"days": b.GrantDays, "default": b.GrantDefault, "alg": b.SigningAlg,
 			"rotation": b.RotationDays, "now": now,
-		}); err != nil {
+		})
+		if err != nil {
 			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return errors.New("the brand is closed, and that is final")
 		}
 		if _, err := tx.Exec(ctx, aside, pgx.NamedArgs{"id": b.ID, "ids": ids, "now": now}); err != nil {
 			return err
@@ -109,7 +115,7 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 				return fmt.Errorf("scope %s: %w", s.ID, err)
 			}
 		}
-		_, err := tx.Exec(ctx, settle, pgx.NamedArgs{"id": b.ID})
+		_, err = tx.Exec(ctx, settle, pgx.NamedArgs{"id": b.ID})
 		return err
 	})
 	if err != nil {
@@ -126,13 +132,18 @@ func (b *Brand) check() error {
 	for _, u := range []struct{ what, url string }{{"interface URL", b.InterfaceURL}, {"issuer", b.Issuer}} {
 		p, err := url.Parse(u.url)
 		if err != nil || p.Host == "" || p.User != nil || p.RawQuery != "" || p.Fragment != "" ||
-			strings.HasSuffix(u.url, "/") || (p.Scheme != "https" && p.Scheme != "http") {
-			errs = append(errs, fmt.Errorf("%s %q: give an absolute URL without query, fragment or trailing slash", u.what, u.url))
+			strings.HasSuffix(u.url, "/") || p.Scheme != "https" && !(p.Scheme == "http" && loopback(p.Hostname())) {
+			errs = append(errs, fmt.Errorf("%s %q: give an absolute https URL without query, fragment or trailing slash", u.what, u.url))
 		}
 	}
 	// Strict agents refuse cross-origin OAuth URLs; only Split says so openly.
 	if b.Mode != Split && b.Issuer != b.InterfaceURL+"/oauth" {
 		errs = append(errs, fmt.Errorf("issuer %q: must be the interface URL + /oauth unless the mode is split", b.Issuer))
+	}
+	for _, days := range b.GrantDays {
+		if days < 1 || days > 366 {
+			errs = append(errs, fmt.Errorf("grant days %d: give 1 to 366", days))
+		}
 	}
 	seen := make(map[string]bool)
 	for _, s := range b.Scopes {
@@ -144,6 +155,13 @@ func (b *Brand) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// loopback reports whether the host is this machine, where development may do
+// without TLS.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // SetState pauses, resumes or closes a Brand. Closed is final.

@@ -25,6 +25,12 @@ func TestSettingsAreBounded(t *testing.T) {
 		"grace three minutes":  func(b *tenants.Brand) { b.Grace = 3 * time.Minute },
 		"rotation never":       func(b *tenants.Brand) { b.RotationDays = 0 },
 		"no choice of days":    func(b *tenants.Brand) { b.GrantDays = nil },
+		"a negative choice":    func(b *tenants.Brand) { b.GrantDays = []int{30, -7} },
+		"a choice of ages":     func(b *tenants.Brand) { b.GrantDays = []int{30, 2000000000} },
+		"plain http": func(b *tenants.Brand) {
+			b.InterfaceURL = "http://brand.example/a2a"
+			b.Issuer = b.InterfaceURL + "/oauth"
+		},
 		"default not a choice": func(b *tenants.Brand) { b.GrantDefault = 31 },
 		"issuer elsewhere":     func(b *tenants.Brand) { b.Issuer = "https://evil.example/oauth" },
 		"interface with query": func(b *tenants.Brand) { b.InterfaceURL += "?x=1"; b.Issuer = b.InterfaceURL + "/oauth" },
@@ -52,6 +58,20 @@ func TestSettingsAreBounded(t *testing.T) {
 	}
 	if err := tenants.SaveProvider(t.Context(), w.DB, tenants.Provider{ID: "other", Name: "Other", Audience: "https://provider.example"}, w.Clock.Now()); err == nil {
 		t.Error("two Providers share an audience")
+	}
+}
+
+// Decision 2: a Brand whose mode changes goes to the Provider that is named, and
+// with it to another audience.
+func TestBrandMovesToItsNewProvider(t *testing.T) {
+	w := authoritytest.New(t)
+	own := tenants.Provider{ID: "own", Name: "Own", Audience: "https://own.example"}
+	if err := tenants.SaveProvider(t.Context(), w.DB, own, w.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	b := w.Save(t, w.Hotel, func(b *tenants.Brand) { b.Mode, b.Provider = tenants.Fronted, "own" })
+	if b.Audience != own.Audience {
+		t.Fatalf("audience %s", b.Audience)
 	}
 }
 
@@ -126,8 +146,11 @@ func TestClosedIsFinal(t *testing.T) {
 	if err := tenants.SetState(t.Context(), w.DB, w.Hotel.ID, tenants.Active); !errors.Is(err, tenants.ErrNoBrand) {
 		t.Fatal(err)
 	}
+	if err := tenants.SaveBrand(t.Context(), w.DB, *w.Hotel, w.Clock.Now()); err == nil {
+		t.Fatal("saving its settings opened it again")
+	}
 	ids, err := w.Brands.IDs(t.Context())
-	if err != nil || len(ids) != 1 || ids[0] != w.Shop.ID {
+	if err != nil || len(ids) != 2 { // upkeep is owed to closed Brands too
 		t.Errorf("%v, %v", ids, err)
 	}
 }
@@ -193,6 +216,26 @@ func TestMemo(t *testing.T) {
 	if _, err := get("none"); !errors.Is(err, missing) {
 		t.Fatal(err)
 	}
+	// In an outage an old value is served without asking at every call, and
+	// made-up keys leave nothing behind that would crowd it out.
+	fail.Store(true)
+	clock.Advance(2 * time.Second)
+	tried := loads.Load()
+	for range 5 {
+		if _, err := get("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := loads.Load() - tried; n != 1 {
+		t.Errorf("%d loads in one outage's second", n)
+	}
+	for i := range 10_001 {
+		_, _ = get(fmt.Sprint("made-up", i))
+	}
+	if _, err := get("a"); err != nil {
+		t.Error("made-up keys crowded out a real one")
+	}
+	fail.Store(false)
 	before := loads.Load()
 	var wg sync.WaitGroup
 	for range 10 {
@@ -215,5 +258,23 @@ func TestMemo(t *testing.T) {
 	wg.Wait()
 	if n := loads.Load() - before; n != 1 {
 		t.Errorf("%d loads for ten callers", n)
+	}
+}
+
+// A load that panics leaves nobody waiting for it.
+func TestMemoSurvivesAPanic(t *testing.T) {
+	calls := 0
+	m := tenants.Memo[string, int]{Now: time.Now, Load: func(context.Context, string) (int, error) {
+		if calls++; calls == 1 {
+			panic("x")
+		}
+		return 7, nil
+	}}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = m.Get(t.Context(), "a")
+	}()
+	if v, err := m.Get(t.Context(), "a"); err != nil || v != 7 {
+		t.Fatal(v, err)
 	}
 }

@@ -3,7 +3,9 @@ package tenants
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
@@ -17,15 +19,26 @@ func Unavailable(err error) bool {
 		return true
 	}
 	if pg := new(pgconn.PgError); errors.As(err, &pg) {
-		switch pg.Code[:2] {
-		case "08", // connection exception
-			"40", // serialization failure, deadlock: nothing happened
-			"53", // out of connections, disk or memory
-			"57", // shutdown, cancelled
-			"58": // system error
-			return true
+		for _, class := range []string{
+			"08",    // connection exception
+			"40",    // serialization failure, deadlock: nothing happened
+			"53",    // out of connections, disk or memory
+			"57",    // shutdown, cancelled, statement timeout
+			"58",    // system error
+			"25006", // a standby that has just lost its primary
+			"25P03", // our own bounds on transactions
+			"25P04",
+			"55P03", // and on locks
+		} {
+			if strings.HasPrefix(pg.Code, class) {
+				return true
+			}
 		}
-		return pg.Code == "25006" // a standby that has just lost its primary
+		return false
+	}
+	// A connection that ends in mid-statement: failover, proxy, immediate stop.
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return true
 	}
 	if netErr := net.Error(nil); errors.As(err, &netErr) {
 		return true

@@ -23,8 +23,8 @@ func (a Addresses) Of(r *http.Request) string {
 	addr := peer.Addr().Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && a.trusts(addr); i-- {
-		before, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
+		before, ok := parseHop(strings.TrimSpace(hops[i]))
+		if !ok {
 			break
 		}
 		addr = before.Unmap()
@@ -35,6 +35,15 @@ func (a Addresses) Of(r *http.Request) string {
 		}
 	}
 	return addr.String()
+}
+
+// parseHop reads an address as proxies write it, some with the port.
+func parseHop(hop string) (netip.Addr, bool) {
+	if addr, err := netip.ParseAddr(hop); err == nil {
+		return addr, true
+	}
+	withPort, err := netip.ParseAddrPort(hop)
+	return withPort.Addr(), err == nil
 }
 
 func (a Addresses) trusts(addr netip.Addr) bool {

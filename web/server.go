@@ -10,6 +10,19 @@ import (
 	"time"
 )
 
+// patience bounds one request: waiting for a connection, a lock or a signature
+// ends in an answer, not in a visitor who hangs.
+const patience = 10 * time.Second
+
+// Deadline gives every request an end, which the database and the signer see.
+func Deadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
 // maxHeader bounds request headers; a pa-jwt is 8 KiB at most.
 const maxHeader = 32 << 10
 

@@ -134,16 +134,23 @@ func (s *Store) drop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Purge removes sessions that are over, a batch at a time.
+// Purge removes sessions that are over, batch after batch.
 func (s *Store) Purge(ctx context.Context) (int64, error) {
+	const batch = 1000
 	const q = `
 		DELETE FROM browser_sessions
-		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at <= @now LIMIT 1000)`
-	tag, err := s.pool.Exec(ctx, q, pgx.NamedArgs{"now": s.now()})
-	if err != nil {
-		return 0, fmt.Errorf("purge browser sessions: %w", err)
+		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at <= @now LIMIT @batch)`
+	var total int64
+	for {
+		tag, err := s.pool.Exec(ctx, q, pgx.NamedArgs{"now": s.now(), "batch": batch})
+		if err != nil {
+			return total, fmt.Errorf("purge browser sessions: %w", err)
+		}
+		total += tag.RowsAffected()
+		if tag.RowsAffected() < batch {
+			return total, nil
+		}
 	}
-	return tag.RowsAffected(), nil
 }
 
 func idHash(id string) []byte {

@@ -16,7 +16,7 @@ const (
 
 const (
 	minURL     = 8
-	maxURL     = 2048
+	maxURL     = 512 // with a sub of 1 KiB it still fits an index
 	maxSubject = 256
 	// The end of the year 9999: beyond it, times wrap around.
 	maxSeconds = 253402300799

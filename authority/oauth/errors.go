@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,8 +21,12 @@ func invalidRequest(description string) *fosite.RFC6749Error {
 	return refusal(http.StatusBadRequest, "invalid_request", description)
 }
 
-// retryAfter is what agents are told to wait when we, not they, are the trouble.
-const retryAfter = 2 * time.Second
+// What agents are told to wait when we, not they, are the trouble; and where a
+// Brand has been paused by somebody who will take a while.
+const (
+	retryAfter  = 5 * time.Second
+	pausedRetry = 30 * time.Second
+)
 
 // oauthError is the one place where a refusal becomes an error of RFC 6749
 // §5.2 or RFC 8628 §3.5. What it does not know is our own fault, and says
@@ -45,7 +50,9 @@ func oauthError(err error) (*fosite.RFC6749Error, time.Duration) {
 		return refusal(bad, "expired_token", "The request has expired. Start a new one."), 0
 	case errors.Is(err, authority.ErrScope):
 		return refusal(bad, "invalid_scope", "Name at least one scope, and only scopes on the Agent Card or, on refresh, granted ones."), 0
-	case errors.Is(err, authority.ErrUnavailable), errors.Is(err, authority.ErrPaused), tenants.Unavailable(err):
+	case errors.Is(err, authority.ErrPaused):
+		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "This issuer is paused. Nothing was lost."), pausedRetry
+	case errors.Is(err, authority.ErrUnavailable), tenants.Unavailable(err):
 		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "Try again in a moment. Nothing was lost."), retryAfter
 	case errors.Is(err, authority.ErrRedeemed), errors.Is(err, authority.ErrUnknown), errors.Is(err, authority.ErrEnded),
 		errors.Is(err, authority.ErrReused), errors.Is(err, authority.ErrSuspended):
@@ -55,7 +62,7 @@ func oauthError(err error) (*fosite.RFC6749Error, time.Duration) {
 	return nil, 0
 }
 
-// fail writes the error. ctx carries nothing; the log gets what is not said.
+// fail writes the error; the log gets what is not said.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, provider *fosite.Fosite, err error) {
 	if errors.Is(err, authority.ErrAgentDisabled) {
 		unauthorized(w)
@@ -65,7 +72,10 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, provider *fosite.
 	if answer == nil {
 		answer = refusal(http.StatusInternalServerError, "server_error", "Something went wrong on our side.")
 	}
-	if answer.CodeField >= http.StatusInternalServerError {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return // the caller is gone
+	}
+	if answer.CodeField >= http.StatusInternalServerError && !errors.Is(err, authority.ErrPaused) {
 		h.log.ErrorContext(r.Context(), "call failed", "route", r.Pattern, "error", err)
 	}
 	if wait > 0 {

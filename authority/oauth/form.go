@@ -20,7 +20,11 @@ const maxForm = 8 << 10
 // readForm reads the body strictly and leaves it in r.PostForm for fosite,
 // which would take multipart bodies, parameters in the query and the first of
 // two values without a word (B100).
-func readForm(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+//
+// agent is the caller's issuer, which client_id must equal (M9): that is checked
+// as soon as the form can be read, before anything else in it; empty where no
+// agent calls. optional: client_id may be left out.
+func readForm(w http.ResponseWriter, r *http.Request, brand *tenants.Brand, agent string, optional bool) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
 		return invalidRequest("Send the parameters as application/x-www-form-urlencoded.")
@@ -39,6 +43,12 @@ func readForm(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) erro
 	if err != nil {
 		return err
 	}
+	if len(form) == 0 {
+		return invalidRequest("The body is empty.")
+	}
+	if agent != "" && form.Get("client_id") != agent && !(optional && !form.Has("client_id")) {
+		return errClientID
+	}
 	for _, method := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
 		if form.Has(method) {
 			return invalidRequest("Authenticate with the pa-jwt in the Authorization header and nothing else.")
@@ -56,6 +66,8 @@ func readForm(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) erro
 	r.PostForm, r.Form = form, form
 	return nil
 }
+
+var errClientID = refusal(http.StatusUnauthorized, "invalid_client", "client_id must equal the iss of the pa-jwt.")
 
 // parseForm decodes a form once. Every parameter may appear at most once
 // (RFC 6749 §3.2), and every value is text.

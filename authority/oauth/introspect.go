@@ -33,7 +33,7 @@ type inactive struct {
 
 // introspect is POST {issuer}/introspect (RFC 7662), for the Brand alone.
 func (h *Handler) introspect(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
-	if err := readForm(w, r, brand); err != nil {
+	if err := readForm(w, r, brand, "", true); err != nil {
 		h.fail(w, r, nil, err)
 		return
 	}

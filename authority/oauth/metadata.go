@@ -12,7 +12,7 @@ import (
 	"countersign.dev/tenants"
 )
 
-// metadata is RFC 8414. It names only what answers.
+// metadataDocument is RFC 8414. It names only what answers.
 type metadataDocument struct {
 	Issuer                        string   `json:"issuer"`
 	DeviceAuthorizationEndpoint   string   `json:"device_authorization_endpoint"`
@@ -31,10 +31,6 @@ type metadataDocument struct {
 }
 
 func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
-	if !brand.Delegation || brand.State == tenants.Closed {
-		http.NotFound(w, r)
-		return
-	}
 	scopes := make([]string, len(brand.Scopes))
 	for i, s := range brand.Scopes {
 		scopes[i] = s.ID

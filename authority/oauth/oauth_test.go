@@ -200,7 +200,7 @@ func TestPAJWTIsTheOnlyWayIn(t *testing.T) {
 		}
 	}
 	for _, field := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
-		a := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, field: {"x"}, "grant_type": {deviceGrant}})
+		a := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{"client_id": {d.pa.Issuer}, field: {"x"}, "grant_type": {deviceGrant}, "device_code": {"dc_x"}})
 		if a.status != http.StatusBadRequest || a.error() != "invalid_request" {
 			t.Errorf("%s beside the pa-jwt: %d %s", field, a.status, a.body)
 		}
@@ -233,6 +233,13 @@ func TestClientIDMustBeTheCaller(t *testing.T) {
 			if a.status != http.StatusUnauthorized || a.error() != "invalid_client" {
 				t.Errorf("%s as %q: %d %s", route, id, a.status, a.body)
 			}
+		}
+	}
+	// M9 comes before whatever else is wrong with the form.
+	for _, wrong := range []url.Values{{}, {"resource": {"https://other.example"}, "grant_type": {"nonsense"}}} {
+		wrong.Set("client_id", d.other.Issuer)
+		if a := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", wrong); a.status != http.StatusUnauthorized || a.error() != "invalid_client" {
+			t.Errorf("%v: %d %s", wrong, a.status, a.body)
 		}
 	}
 	missing := d.post(t, d.issuer(d.Hotel)+"/token", d.pa, "alex", url.Values{"grant_type": {deviceGrant}, "device_code": {"dc_x"}})
@@ -491,6 +498,9 @@ func TestRoutesComeBeforeAuthentication(t *testing.T) {
 			}
 		}
 	}
+	if a := do(t, request(t, http.MethodPost, d.url+"/a2a/fern-and-fell/oauth/.well-known/oauth-authorization-server", "", "")); a.status != http.StatusNotFound {
+		t.Errorf("POST to the metadata of a Brand without delegation: %d", a.status)
+	}
 	// Receipts outlive delegation, so the keys stay.
 	if a := do(t, request(t, http.MethodGet, d.url+"/a2a/fern-and-fell/oauth/jwks.json", "", "")); a.status != 200 {
 		t.Errorf("jwks of a Brand without delegation: %d", a.status)
@@ -613,6 +623,9 @@ func TestJWKSIsCacheableAndPublic(t *testing.T) {
 	again.Header.Set("If-None-Match", `"other", W/`+a.header.Get("ETag"))
 	if b := do(t, again); b.status != http.StatusNotModified || b.body != "" {
 		t.Errorf("asked again: %d %q", b.status, b.body)
+	}
+	if b := do(t, request(t, http.MethodGet, d.issuer(d.Hotel)+"/jwks-archive.json", "", "")); b.status != 200 || b.body != `{"keys":[]}` {
+		t.Errorf("archive: %d %s", b.status, b.body)
 	}
 	if b := do(t, request(t, http.MethodOptions, to, "", "")); b.status != http.StatusNoContent || b.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("preflight: %d", b.status)

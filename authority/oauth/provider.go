@@ -64,7 +64,7 @@ func (b bound) GetRevocationHandlers(context.Context) fosite.RevocationHandlers 
 // pa-jwt's iss byte for byte (M9), or somebody acts for another agent.
 func (c call) client(_ context.Context, _ *http.Request, form url.Values) (fosite.Client, error) {
 	if form.Get("client_id") != c.who.Agent {
-		return nil, refusal(http.StatusUnauthorized, "invalid_client", "client_id must equal the iss of the pa-jwt.")
+		return nil, errClientID
 	}
 	return &fosite.DefaultClient{
 		ID: c.who.Agent, GrantTypes: fosite.Arguments{grantDeviceCode, grantRefreshToken},

@@ -55,10 +55,10 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		issuer + "/token":                                  h.called(h.token),
 		issuer + "/revoke":                                 h.called(h.revoke),
 		issuer + "/introspect":                             h.branded(tenants.RightIntrospect, h.introspect),
-		issuer + "/jwks.json":                              h.published(h.jwks),
-		issuer + "/jwks-archive.json":                      h.published(h.archive),
-		issuer + "/.well-known/oauth-authorization-server": h.published(h.metadata),
-		"/.well-known/oauth-authorization-server" + issuer: h.published(h.metadata),
+		issuer + "/jwks.json":                              h.published(readable(h.jwks)),
+		issuer + "/jwks-archive.json":                      h.published(readable(h.archive)),
+		issuer + "/.well-known/oauth-authorization-server": h.published(delegating(h.metadata)),
+		"/.well-known/oauth-authorization-server" + issuer: h.published(delegating(h.metadata)),
 	} {
 		mux.Handle(path, h.guarded(route))
 	}
@@ -85,7 +85,9 @@ func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) h
 			h.fail(w, r, nil, err)
 			return
 		}
-		if err := readForm(w, r, brand); err != nil {
+		// RFC 7009 lets an agent that has proved itself leave client_id out.
+		optional := strings.HasSuffix(r.URL.Path, "/revoke")
+		if err := readForm(w, r, brand, who.Agent, optional); err != nil {
 			h.fail(w, r, nil, err)
 			return
 		}
@@ -144,13 +146,35 @@ func postable(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) bool
 }
 
 // published is a public document of a Brand, readable from any origin.
-func (h *Handler) published(serve func(http.ResponseWriter, *http.Request, *tenants.Brand)) http.Handler {
+func (h *Handler) published(serve document) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		brand, ok := h.brand(w, r)
 		if !ok {
 			return
 		}
 		w.Header().Set("Access-Control-Allow-Origin", "*")
+		serve(w, r, brand)
+	})
+}
+
+// document serves a public document of a Brand.
+type document func(http.ResponseWriter, *http.Request, *tenants.Brand)
+
+// delegating is a document that only Brands with delegation have, by whatever
+// method it is asked for.
+func delegating(serve document) document {
+	return func(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
+		if !brand.Delegation || brand.State == tenants.Closed {
+			http.NotFound(w, r)
+			return
+		}
+		readable(serve)(w, r, brand)
+	}
+}
+
+// readable answers what may be asked of a public document.
+func readable(serve document) document {
+	return func(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead:
 			serve(w, r, brand)
@@ -162,7 +186,7 @@ func (h *Handler) published(serve func(http.ResponseWriter, *http.Request, *tena
 			w.Header().Set("Allow", "GET, HEAD, OPTIONS")
 			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		}
-	})
+	}
 }
 
 func (h *Handler) brand(w http.ResponseWriter, r *http.Request) (*tenants.Brand, bool) {

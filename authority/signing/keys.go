@@ -92,6 +92,9 @@ func (k *Keys) Sign(ctx context.Context, brand tenants.BrandID, typ string, payl
 		return "", fmt.Errorf("keys of %s: %w", brand, err)
 	}
 	key := set.current
+	if key == nil {
+		return "", fmt.Errorf("sign for %s: no current key: %w", brand, ErrUnavailable)
+	}
 	header, ok := key.header[typ]
 	if !ok {
 		return "", fmt.Errorf("sign for %s: unknown typ %q", brand, typ)
@@ -123,6 +126,21 @@ func (k *Keys) signature(ctx context.Context, brand tenants.BrandID, key *key, d
 		return nil, fmt.Errorf("sign for %s: %w", brand, err)
 	}
 	return res[0].Signature, nil
+}
+
+// SelfTest signs something with the Brand's current key and checks it, so that a
+// keyring that does not open is noticed at the start and not at a payment. A
+// Brand without a key passes.
+func (k *Keys) SelfTest(ctx context.Context, brand tenants.BrandID) error {
+	set, err := k.memo.Get(ctx, brand)
+	if errors.Is(err, ErrNoKey) || err == nil && set.current == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = k.signature(ctx, brand, set.current, sha256.Sum256([]byte("countersign self-test")))
+	return err
 }
 
 // Ensure gives the Brand a current key if it has none: made in the first
@@ -190,7 +208,7 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 			set.published = append(set.published, key)
 		}
 	}
-	if set.current == nil {
+	if len(rows) == 0 {
 		return nil, fmt.Errorf("keys of %s: %w", brand, ErrNoKey)
 	}
 	if set.jwks, err = newJWKS(set.published); err != nil {

@@ -246,6 +246,20 @@ func TestCompromisedKeyLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// wire.md §2: with the current key gone and none in its place, the retired ones
+// are still published; only signing has to wait.
+func TestRetiredKeysArePublishedWithoutACurrentOne(t *testing.T) {
+	w := authoritytest.New(t)
+	keys := w.NewKeys()
+	w.Exec(t, `UPDATE signing_keys SET state = 'retired' WHERE brand_id = $1`, w.Hotel.ID)
+	if doc, err := keys.JWKS(t.Context(), w.Hotel.ID); err != nil || !strings.Contains(string(doc.Body), "kid") {
+		t.Fatalf("%s, %v", doc.Body, err)
+	}
+	if _, err := keys.Sign(t.Context(), w.Hotel.ID, signing.TypToken, []byte(`{}`)); !errors.Is(err, signing.ErrUnavailable) {
+		t.Fatal(err)
+	}
+}
+
 // A compromise in the middle of a rotation takes the next key, and a next key
 // that shall not sign can be taken back.
 func TestRevokeUsesTheNextKey(t *testing.T) {

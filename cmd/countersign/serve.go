@@ -23,7 +23,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	public := s.String("public-url", "", "our own https `origin`, as browsers and agents reach it (required)")
 	database := s.String("database-url", "", "`URL` of PostgreSQL, as a member of countersign_app (required)")
 	masterFile := s.String("master-key-file", "", "`file` with the master key, created on the first start (required)")
-	trusted := s.String("trusted-proxies", "", "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
+	trusted := s.String("trusted-proxies", defaultProxies, "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
 	metrics := s.String("metrics-addr", "", "`address` to serve /metrics at; empty: nowhere. Keep it off the internet")
 	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
 	level := s.String("log-level", "info", "`level`: debug, info, warn or error")
@@ -32,6 +32,11 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	}
 	log, errLevel := logger(stderr, *level)
 	proxies, errProxies := parseNetworks(*trusted)
+	if !strings.HasPrefix(*addr, "127.0.0.1:") && !strings.HasPrefix(*addr, "localhost:") && *trusted == defaultProxies {
+		// TLS ends at a proxy. Unknown, it would stand for every visitor, and ten
+		// wrong codes by anybody would lock out everybody.
+		errProxies = errors.New("--trusted-proxies: name the networks of the proxies before this address")
+	}
 	origin, errOrigin := parsePublicURL(*public)
 	if code := s.refuse(errLevel, errProxies, errOrigin, required("database-url", *database), required("master-key-file", *masterFile)); code >= 0 {
 		return code
@@ -53,6 +58,9 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		if err != nil {
 			return err
 		}
+		if err := p.selfTest(ctx); err != nil {
+			return err
+		}
 		log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
 		go p.upkeep(ctx)
 		if *metrics != "" {
@@ -72,6 +80,33 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		return web.Serve(ctx, l, p.handler, log)
 	}()
 	return failed(ctx, stderr, "serve", err)
+}
+
+// defaultProxies is right where a proxy on the same machine ends TLS.
+const defaultProxies = "127.0.0.0/8,::1/128"
+
+// selfTest refuses to serve with a login that sees past the fence, or with a
+// master key that is not the one this database was sealed under.
+func (p *parts) selfTest(ctx context.Context) error {
+	if err := p.db.CheckFence(ctx); err != nil {
+		return err
+	}
+	ids, err := p.brands.IDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := p.keys.SelfTest(ctx, id)
+		if errors.Is(err, signing.ErrUnavailable) {
+			p.log.WarnContext(ctx, "signing keys do not answer yet", "brand", string(id), "error", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("the signing keys do not open; is this the master key that they were sealed under? %w", err)
+		}
+		return nil // one Brand tells for all
+	}
+	return nil
 }
 
 func required(name, value string) error {

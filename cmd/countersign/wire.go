@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -112,7 +113,7 @@ func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now 
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("/", web.Chain(people, web.Recover(p.log, p.consent.Failed), web.PageHeaders, origin.Handler))
 
-	return web.Chain(mux, web.Record(p.log, now), web.EveryAnswer(strings.HasPrefix(p.publicURL, "https:"))), nil
+	return web.Chain(mux, web.Record(p.log, now), web.Deadline, web.EveryAnswer(strings.HasPrefix(p.publicURL, "https:"))), nil
 }
 
 // ready says whether this instance can do its work.
@@ -144,24 +145,18 @@ func (p *parts) upkeep(ctx context.Context) {
 	}
 }
 
+// tidy goes on to the next Brand when one fails: its trouble is its own.
 func (p *parts) tidy(ctx context.Context) error {
-	if _, err := p.sessions.Purge(ctx); err != nil {
-		return err
-	}
+	_, failed := p.sessions.Purge(ctx)
 	ids, err := p.brands.IDs(ctx)
-	if err != nil {
-		return err
-	}
+	failed = errors.Join(failed, err)
 	for _, id := range ids {
-		if _, err := p.authority.Purge(ctx, id); err != nil {
-			return err
-		}
-		if _, err := p.consent.Purge(ctx, id); err != nil {
-			return err
-		}
+		_, rules := p.authority.Purge(ctx, id)
+		_, journeys := p.consent.Purge(ctx, id)
+		failed = errors.Join(failed, rules, journeys)
 		p.keepKeys(ctx, id)
 	}
-	return nil
+	return failed
 }
 
 // keepKeys does what is due for the Brand's signing keys. One Brand's trouble,
