@@ -335,26 +335,31 @@ func TestRedemptionAsksAgain(t *testing.T) {
 	}{
 		{
 			"agent disabled", `UPDATE agents SET enabled = false`, `UPDATE agents SET enabled = true`,
-			authority.ErrAgentDisabled, []string{"bookings:read", "bookings:change"},
+			authority.ErrAgentDisabled,
+			[]string{"bookings:read", "bookings:change"},
 		},
 		{
 			"brand paused", `UPDATE brands SET state = 'paused'`, `UPDATE brands SET state = 'active'`,
-			authority.ErrPaused, []string{"bookings:read", "bookings:change"},
+			authority.ErrPaused,
+			[]string{"bookings:read", "bookings:change"},
 		},
 		{
 			"delegation off", `UPDATE brands SET delegation = false`, `UPDATE brands SET delegation = true`,
-			authority.ErrPaused, []string{"bookings:read", "bookings:change"},
+			authority.ErrPaused,
+			[]string{"bookings:read", "bookings:change"},
 		},
 		{
 			"user suspended", `INSERT INTO suspended_users VALUES ('harbor-hotel', 'guest-7', now())`, `DELETE FROM suspended_users`,
-			authority.ErrSuspended, []string{"bookings:read", "bookings:change"},
+			authority.ErrSuspended,
+			[]string{"bookings:read", "bookings:change"},
 		},
 		{"grant ended", `UPDATE grants SET ended_at = now(), end_reason = 'test'`, ``, authority.ErrEnded, nil},
 		{"grant run out", `UPDATE grants SET expires_at = '2026-11-30 12:00:00Z'`, ``, authority.ErrEnded, nil},
 		{
 			"every scope retired", `UPDATE brand_scopes SET retired_at = now()`,
 			`UPDATE brand_scopes SET retired_at = NULL WHERE id <> 'bookings:change'`,
-			authority.ErrEnded, []string{"bookings:read"}, // B39: withdrawn between consent and redemption
+			authority.ErrEnded,
+			[]string{"bookings:read"}, // B39: withdrawn between consent and redemption
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
