@@ -46,13 +46,14 @@ type Config struct {
 type Handler struct {
 	Config
 	journeys journeys
+	logins   *tenants.Logins
 	origin   string
 }
 
 // New returns a Handler.
 func New(c Config) *Handler {
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
-	return &Handler{Config: c, journeys: journeys{c.DB, c.Now}, origin: c.PublicURL}
+	return &Handler{Config: c, journeys: journeys{c.DB, c.Now}, logins: tenants.NewLogins(c.DB, c.Sealer, c.Now), origin: c.PublicURL}
 }
 
 // Routes registers every page. In all three modes of a Brand they live only

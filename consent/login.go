@@ -121,7 +121,7 @@ func (v *visit) callbackURL() string {
 }
 
 func (v *visit) connection() (federation.Connection, error) {
-	l, err := tenants.Login(v.ctx(), v.h.DB, v.h.Sealer, v.brand.ID)
+	l, err := v.h.logins.Login(v.ctx(), v.brand.ID)
 	if errors.Is(err, tenants.ErrNoLogin) {
 		return federation.Connection{}, problem{kind: words.LoginUnreachable, retry: v.pages("device"), cause: err}
 	}

@@ -95,3 +95,26 @@ func Login(ctx context.Context, db *DB, sealer Sealer, brand BrandID) (LoginConn
 		SubjectClaim: r.SubjectClaim, Scopes: r.Scopes,
 	}, nil
 }
+
+// Logins finds Brands' live login connections. Each is asked for anew; but while
+// the database or whoever keeps the secrets is away, the last one known goes on
+// serving, so that people can still log in.
+type Logins struct {
+	memo Memo[BrandID, LoginConnection]
+}
+
+// NewLogins returns a Logins over db.
+func NewLogins(db *DB, sealer Sealer, now func() time.Time) *Logins {
+	return &Logins{Memo[BrandID, LoginConnection]{
+		Stale: outage, Now: now,
+		Load: func(ctx context.Context, brand BrandID) (LoginConnection, error) {
+			return Login(ctx, db, sealer, brand)
+		},
+		Missing: func(err error) bool { return errors.Is(err, ErrNoLogin) },
+	}}
+}
+
+// Login returns the Brand's live login connection, or ErrNoLogin.
+func (l *Logins) Login(ctx context.Context, brand BrandID) (LoginConnection, error) {
+	return l.memo.Get(ctx, brand)
+}

@@ -135,6 +135,48 @@ func TestLoginSecretIsSealed(t *testing.T) {
 	}
 }
 
+// awayable is a sealer that can be away.
+type awayable struct {
+	tenants.Sealer
+	away bool
+}
+
+func (a *awayable) Open(ctx context.Context, b tenants.BrandID, purpose string, sealed []byte) ([]byte, error) {
+	if a.away {
+		return nil, errors.New("sealed")
+	}
+	return a.Sealer.Open(ctx, b, purpose, sealed)
+}
+
+// R83 (in part): people can log in while the keeper of the secrets is away, for a
+// while; a connection that was taken away is taken away at once.
+func TestLoginsOutliveAnOutage(t *testing.T) {
+	w := authoritytest.New(t)
+	sealer := &awayable{Sealer: w.Master}
+	c := tenants.LoginConnection{ID: uuid.New(), Issuer: "https://idp.example", ClientID: "c", ClientSecret: "s", SubjectClaim: "sub", Scopes: []string{"openid"}}
+	if err := tenants.SaveLogin(t.Context(), w.DB, sealer, w.Hotel.ID, c, w.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	logins := tenants.NewLogins(w.DB, sealer, w.Clock.Now)
+	if _, err := logins.Login(t.Context(), w.Hotel.ID); err != nil {
+		t.Fatal(err)
+	}
+	sealer.away = true
+	w.Clock.Advance(9 * time.Minute)
+	if got, err := logins.Login(t.Context(), w.Hotel.ID); err != nil || got.ClientSecret != "s" {
+		t.Fatalf("in an outage: %v", err)
+	}
+	w.Clock.Advance(time.Hour)
+	if _, err := logins.Login(t.Context(), w.Hotel.ID); err == nil {
+		t.Fatal("for ever")
+	}
+	sealer.away = false
+	w.Exec(t, `UPDATE login_connections SET live = false`)
+	if _, err := logins.Login(t.Context(), w.Hotel.ID); !errors.Is(err, tenants.ErrNoLogin) {
+		t.Fatal(err)
+	}
+}
+
 // Paused can be undone, closed cannot.
 func TestClosedIsFinal(t *testing.T) {
 	w := authoritytest.New(t)
