@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"migrations/localpg":           {},
 	"authority/signing":            {"tenants"}, // names Brands, and keeps public keys behind the fence
 	"authority/signing/local":      {"authority/signing", "tenants"},
+	"authority/signing/transit":    {"authority/signing", "tenants"},
 	"authority":                    {"authority/signing", "tenants"},
 	"authority/agent":              {"tenants", "tenants/egress", "authority/signing"},
 	"authority/oauth":              {"authority", "authority/agent", "authority/signing", "tenants", "web"},

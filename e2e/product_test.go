@@ -79,8 +79,9 @@ func theProduct(t *testing.T) *product {
 	return p
 }
 
-// start runs countersign dev in the folder until everything answers.
-func start(folder, data, addr string) (*product, error) {
+// start runs countersign dev in the folder until everything answers. settings
+// are variables of its environment.
+func start(folder, data, addr string, settings ...string) (*product, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func start(folder, data, addr string) (*product, error) {
 		args = append(args, "--data", data)
 	}
 	p.process = exec.Command(bin, args...)
-	p.process.Dir, p.process.Env = folder, quietEnvironment()
+	p.process.Dir, p.process.Env = folder, append(quietEnvironment(), settings...)
 	out, err := os.Create(p.stdout)
 	if err != nil {
 		return nil, err

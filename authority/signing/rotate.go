@@ -206,10 +206,19 @@ func (k *Keys) Revoke(ctx context.Context, brand tenants.BrandID, kid, reason st
 	return nil
 }
 
+// Policy is how a Brand's keys are meant to be.
+type Policy struct {
+	Every   time.Duration // how often the key changes by itself
+	Alg     Alg
+	Backend string // who is to hold the private half
+}
+
 // Keep does what is due for the Brand's keys: a next one when the current one
-// is older than every, and its turn when it has been published for long
-// enough. Any number of instances may call it as often as they like.
-func (k *Keys) Keep(ctx context.Context, brand tenants.BrandID, every time.Duration, alg Alg) error {
+// is too old, or is not of the algorithm or in the backend that the policy
+// wants, and its turn when it has been published for long enough. So a Brand
+// moves to another key store as it rotates, and no verifier notices. Any number
+// of instances may call it as often as they like.
+func (k *Keys) Keep(ctx context.Context, brand tenants.BrandID, p Policy) error {
 	keys, err := k.List(ctx, brand)
 	if err != nil {
 		return err
@@ -226,11 +235,11 @@ func (k *Keys) Keep(ctx context.Context, brand tenants.BrandID, every time.Durat
 				return nil // another instance was quicker
 			}
 			return err
-		case known.State == "current" && (now.Sub(known.ChangedAt) >= every || known.Alg != alg):
+		case known.State == "current" && (now.Sub(known.ChangedAt) >= p.Every || known.Alg != p.Alg || known.Backend != p.Backend):
 			if hasNext(keys) {
 				continue
 			}
-			_, err := k.Prepare(ctx, brand, known.Backend, alg)
+			_, err := k.Prepare(ctx, brand, p.Backend, p.Alg)
 			if errors.Is(err, ErrNextExists) {
 				return nil
 			}

@@ -86,7 +86,7 @@ func TestRotationThatNoVerifierNotices(t *testing.T) {
 			alg = signing.RS256
 		}
 		for _, keys := range []*signing.Keys{a, b} {
-			if err := keys.Keep(t.Context(), w.Hotel.ID, every, alg); err != nil {
+			if err := keys.Keep(t.Context(), w.Hotel.ID, signing.Policy{Every: every, Alg: alg, Backend: "local"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -161,6 +161,8 @@ func TestNextKeyWaits(t *testing.T) {
 	}
 }
 
+var quarterly = signing.Policy{Every: 90 * 24 * time.Hour, Alg: signing.ES256, Backend: "local"}
+
 // Many instances keep the same Brand's keys at once: one next key, one switch.
 func TestKeepIsForEverybody(t *testing.T) {
 	w := authoritytest.New(t)
@@ -169,7 +171,7 @@ func TestKeepIsForEverybody(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				if err := w.NewKeys().Keep(t.Context(), w.Hotel.ID, 90*24*time.Hour, signing.ES256); err != nil {
+				if err := w.NewKeys().Keep(t.Context(), w.Hotel.ID, quarterly); err != nil {
 					t.Error(err)
 				}
 			})
@@ -178,7 +180,7 @@ func TestKeepIsForEverybody(t *testing.T) {
 		w.Clock.Advance(signing.PublishWait)
 		for range 6 {
 			wg.Go(func() {
-				if err := w.NewKeys().Keep(t.Context(), w.Hotel.ID, 90*24*time.Hour, signing.ES256); err != nil {
+				if err := w.NewKeys().Keep(t.Context(), w.Hotel.ID, quarterly); err != nil {
 					t.Error(err)
 				}
 			})

@@ -149,7 +149,7 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 		if err := tenants.SaveBrand(ctx, p.db, d.brand, now); err != nil {
 			return err
 		}
-		if err := p.keys.Ensure(ctx, id, "local", signing.ES256); err != nil {
+		if err := p.keys.Ensure(ctx, id, p.backend, signing.ES256); err != nil {
 			return err
 		}
 		login := tenants.LoginConnection{
@@ -157,7 +157,7 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 			Issuer: d.provider.Issuer(), ClientID: demoClientID, ClientSecret: clientSecret,
 			SubjectClaim: d.claim, Scopes: []string{"openid", "profile", "email"},
 		}
-		if err := tenants.SaveLogin(ctx, p.db, p.master, id, login, now); err != nil {
+		if err := tenants.SaveLogin(ctx, p.db, p.sealer, id, login, now); err != nil {
 			return fmt.Errorf("seed %s: %w", id, err)
 		}
 		if d.apiKey, err = p.devAPIKey(ctx, id); err != nil {

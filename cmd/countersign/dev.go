@@ -21,6 +21,7 @@ import (
 	"countersign.dev/migrations"
 	"countersign.dev/migrations/localpg"
 	"countersign.dev/web"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // defaultData is also where the pa commands look.
@@ -31,6 +32,8 @@ func runDev(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.W
 	data := s.String("data", defaultData, "`folder` that keeps the data between runs")
 	addr := s.String("addr", "localhost:8080", "`address` to listen at on this machine; moves the public URL with it")
 	ready := s.String("ready-file", "", "`file` to write once everything answers: JSON with addresses, people, keys and the database URL")
+	var vault vaultFlags
+	vault.register(s)
 	level := s.String("log-level", "warn", "`level`: debug, info, warn or error; logs go to standard error")
 	if code := s.parse(args); code >= 0 {
 		return code
@@ -41,7 +44,7 @@ func runDev(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.W
 	if code := s.refuse(errLevel, errAddr, errData); code >= 0 {
 		return code
 	}
-	d := &devServer{data: folder, port: port, readyFile: *ready, log: log, stdout: stdout, stderr: stderr}
+	d := &devServer{data: folder, port: port, readyFile: *ready, vault: vault, log: log, stdout: stdout, stderr: stderr}
 	return failed(ctx, stderr, "dev", d.run(ctx))
 }
 
@@ -67,6 +70,7 @@ type devServer struct {
 	data           string
 	port           int
 	readyFile      string
+	vault          vaultFlags
 	log            *slog.Logger
 	stdout, stderr io.Writer
 
@@ -120,7 +124,16 @@ func (d *devServer) run(ctx context.Context) error {
 	defer func() { cancel(); d.servers.Wait() }()
 
 	brands := demoBrands(publicURL)
+	registry := prometheus.NewRegistry()
+	keys, err := d.vault.setUp(ctx, registry, d.log)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		defer keys.Close()
+	}
 	p, err := wire(ctx, pool, config{
+		vault: keys, metrics: registry,
 		publicURL: publicURL,
 		// Cookies are shared by all ports of a host; two dev instances must not
 		// sign each other out.

@@ -37,9 +37,24 @@ func keyring(pool *pgxpool.Pool, a args, makes bool) (*signing.Keys, error) {
 		}
 	}
 	db := tenants.NewDB(pool)
-	return signing.NewKeys(signing.Config{
-		DB: db, Backends: []signing.Backend{local.New(db, master, time.Now)}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-	}), nil
+	silent := slog.New(slog.DiscardHandler)
+	backends := []signing.Backend{local.New(db, master, time.Now)}
+	vault, err := a.vault.open(nil, silent)
+	if err != nil {
+		return nil, err
+	}
+	if vault != nil { // lives as long as the command
+		backends = append([]signing.Backend{vault}, backends...)
+	}
+	return signing.NewKeys(signing.Config{DB: db, Backends: backends, Log: silent, Now: time.Now}), nil
+}
+
+// target is where a new key is made: in Vault, once the service uses it.
+func (a args) target() string {
+	if a.vault.addr != "" {
+		return "vault"
+	}
+	return "local"
 }
 
 func listKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
@@ -77,7 +92,7 @@ func rotateKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
-	next, err := keys.Prepare(ctx, brand.ID, "local", signing.Alg(brand.SigningAlg))
+	next, err := keys.Prepare(ctx, brand.ID, a.target(), signing.Alg(brand.SigningAlg))
 	if errors.Is(err, signing.ErrNextExists) {
 		return fmt.Errorf("%w: it takes its turn by itself; see countersign keys list", err)
 	}

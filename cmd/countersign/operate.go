@@ -26,6 +26,7 @@ type args struct {
 	issuer, jwksURI, name, brand, subject string
 	id, rights                            string
 	kid, reason, masterFile               string
+	vault                                 vaultFlags
 	dev                                   bool
 	out                                   io.Writer
 }
@@ -85,6 +86,7 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.kid, "kid", "", "`id` of the key, as list shows it")
 		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
+		a.vault.register(s)
 		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
 	case "apikey":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")

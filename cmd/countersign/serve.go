@@ -14,6 +14,7 @@ import (
 	"countersign.dev/authority/signing"
 	"countersign.dev/migrations"
 	"countersign.dev/web"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -26,6 +27,8 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	trusted := s.String("trusted-proxies", defaultProxies, "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
 	metrics := s.String("metrics-addr", "", "`address` to serve /metrics at; empty: nowhere. Keep it off the internet")
 	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
+	var vault vaultFlags
+	vault.register(s)
 	level := s.String("log-level", "info", "`level`: debug, info, warn or error")
 	if code := s.parse(args); code >= 0 {
 		return code
@@ -51,7 +54,16 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 			return err
 		}
 		defer pool.Close()
+		registry := prometheus.NewRegistry()
+		keys, err := vault.open(registry, log)
+		if err != nil {
+			return err
+		}
+		if keys != nil {
+			defer keys.Close()
+		}
 		p, err := wire(ctx, pool, config{
+			vault: keys, metrics: registry,
 			publicURL: origin, cookieName: "__Host-countersign", master: master,
 			addresses: web.Addresses{Trusted: proxies}, log: log,
 		})
@@ -61,7 +73,9 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		if err := p.selfTest(ctx); err != nil {
 			return err
 		}
-		log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
+		if keys == nil {
+			log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
+		}
 		go p.upkeep(ctx)
 		if *metrics != "" {
 			l, err := net.Listen("tcp", *metrics)
@@ -69,7 +83,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 				return err
 			}
 			mux := http.NewServeMux()
-			mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}))
+			mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 			go func() { _ = web.Serve(ctx, l, mux, log) }()
 		}
 		l, err := net.Listen("tcp", *addr)

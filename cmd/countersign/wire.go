@@ -16,6 +16,7 @@ import (
 	"countersign.dev/authority/oauth"
 	"countersign.dev/authority/signing"
 	"countersign.dev/authority/signing/local"
+	"countersign.dev/authority/signing/transit"
 	"countersign.dev/consent"
 	"countersign.dev/consent/federation"
 	"countersign.dev/tenants"
@@ -39,7 +40,8 @@ type parts struct {
 	sessions  *web.Store
 	consent   *consent.Handler
 	handler   http.Handler
-	metrics   *prometheus.Registry
+	sealer    tenants.Sealer
+	backend   string // where new signing keys are made
 }
 
 // config is what wire needs to know.
@@ -48,6 +50,8 @@ type config struct {
 	cookieName string
 	dev        bool // plain http on loopback is allowed
 	master     *signing.Master
+	vault      *transit.Backend // nil: keys rest in the local keyring
+	metrics    *prometheus.Registry
 	addresses  web.Addresses
 	demo       []demoBrand // shown on the front page
 	log        *slog.Logger
@@ -58,11 +62,18 @@ type config struct {
 // here and nowhere else.
 func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	now := time.Now
-	p := &parts{config: c, pool: pool, db: tenants.NewDB(pool), metrics: prometheus.NewRegistry()}
+	p := &parts{config: c, pool: pool, db: tenants.NewDB(pool)}
 	p.brands = tenants.NewDirectory(p.db, now)
-	p.keys = signing.NewKeys(signing.Config{
-		DB: p.db, Backends: []signing.Backend{local.New(p.db, c.master, now)}, Log: c.log, Now: now,
-	})
+	// The local keyring stays beside Vault: what it signed with goes on until the
+	// key's turn is over, so that a Brand moves while verifiers look on.
+	keyring := local.New(p.db, c.master, now)
+	backends := []signing.Backend{keyring}
+	p.backend, p.sealer = keyring.Name(), c.master
+	if c.vault != nil {
+		backends = append(backends, c.vault)
+		p.backend, p.sealer = c.vault.Name(), c.vault.Sealer(c.master)
+	}
+	p.keys = signing.NewKeys(signing.Config{DB: p.db, Backends: backends, Log: c.log, Now: now})
 	p.authority = authority.New(authority.Config{DB: p.db, Signer: p.keys, Master: c.master, Now: now})
 	fetch := egress.New(egress.Config{AllowLoopback: c.dev})
 	p.agents = agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: c.dev, Now: now})
@@ -73,7 +84,7 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	}
 	p.sessions = web.NewStore(pool, now)
 	p.consent = consent.New(consent.Config{
-		Authority: p.authority, Brands: p.brands, DB: p.db, Sealer: c.master,
+		Authority: p.authority, Brands: p.brands, DB: p.db, Sealer: p.sealer,
 		Federation: federation.New(federation.Config{HTTP: fetch.HTTP(), Now: now, Context: ctx}),
 		Sessions:   p.sessions, Addresses: c.addresses, Catalogue: catalogue,
 		MAC: func(brand tenants.BrandID, purpose string, data []byte) ([]byte, error) {
@@ -165,7 +176,9 @@ func (p *parts) keepKeys(ctx context.Context, id tenants.BrandID) {
 	b, err := p.brands.Brand(ctx, id)
 	if err == nil {
 		const day = 24 * time.Hour
-		err = p.keys.Keep(ctx, id, time.Duration(b.RotationDays)*day, signing.Alg(b.SigningAlg))
+		err = p.keys.Keep(ctx, id, signing.Policy{
+			Every: time.Duration(b.RotationDays) * day, Alg: signing.Alg(b.SigningAlg), Backend: p.backend,
+		})
 	}
 	if err != nil && ctx.Err() == nil {
 		p.log.WarnContext(ctx, "keys could not be kept", "brand", string(id), "error", err)

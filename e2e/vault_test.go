@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign.dev/authority/signing/signingtest"
+)
+
+// onVault starts a product whose keys rest in a real Vault.
+func onVault(t *testing.T) (*product, *signingtest.Vault) {
+	t.Helper()
+	vault := signingtest.StartVault(t)
+	p, err := start(filepath.Join(scratch, "vault"), "data", "localhost:0",
+		"COUNTERSIGN_VAULT_ADDR="+vault.Addr, "VAULT_TOKEN="+vault.RootToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		const patience = 30 * time.Second
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := p.stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, vault
+}
+
+// The journey is the same with keys that never leave Vault: link, login, one
+// permission unticked, allowed, paid out, verified offline, refreshed. Then Vault
+// is killed: the code is kept, the agent is told to come again, and when Vault is
+// back and unsealed the code is paid out, exactly once (R83, R84, M13).
+func TestJourneyAgainstVault(t *testing.T) {
+	p, vault := onVault(t)
+	if n := p.count(t, `SELECT count(*) FROM signing_keys WHERE backend <> 'vault'`); n != 0 {
+		t.Fatalf("%d keys rest elsewhere", n)
+	}
+	alex, asked := question(t, p, "bookings:read", "bookings:change", "extras:order")
+	alex.untick("extras:order")
+	alex.waitForEye()
+	alex.allow()
+	got := asked.poll()
+	if got.AccessToken == "" || strings.Contains(got.Scope, "extras:order") {
+		t.Fatalf("paid out %q, %s", got.Scope, got.Error)
+	}
+	if out, code := p.run(t, got.AccessToken, "verify", "token", "-", "--card", p.hotel(t).CardURL); code != 0 {
+		t.Fatalf("the token does not verify: %s", out)
+	}
+
+	vault.Kill()
+	second := p.ask(t, p.hotel(t), userOf(t)+"-second", "bookings:read")
+	alex.reachQuestion(second.Link, "alex")
+	alex.waitForEye()
+	alex.allow()
+	if down := second.poll(); down.Error != "temporarily_unavailable" {
+		t.Fatalf("without Vault: %+v", down)
+	}
+	vault.Restart(t)
+	if sealed := second.poll(); sealed.Error != "temporarily_unavailable" {
+		t.Fatalf("with a sealed Vault: %+v", sealed)
+	}
+	vault.Unseal(t)
+	paid := second.pollUntilPaid(t)
+	if again := second.poll(); again.Error != "invalid_grant" || paid.Scope != "bookings:read" {
+		t.Fatalf("paid %q, and again %+v", paid.Scope, again)
+	}
+	if n := p.count(t, `SELECT count(*) FROM refresh_tokens t JOIN grants g USING (brand_id) WHERE g.id = t.grant_id AND g.agent_sub = $1`, userOf(t)+"-second"); n != 1 {
+		t.Fatalf("%d refresh families", n)
+	}
+}
+
+// pollUntilPaid polls until the signer has noticed that Vault is back, which it
+// does within two seconds (R84).
+func (r *request) pollUntilPaid(t *testing.T) answer {
+	t.Helper()
+	const patience, pause = 10 * time.Second, 200 * time.Millisecond
+	late := time.After(patience)
+	for {
+		got := r.poll()
+		if got.AccessToken != "" {
+			return got
+		}
+		select {
+		case <-late:
+			t.Fatalf("still %+v", got)
+		case <-time.After(pause):
+		}
+	}
+}
