@@ -20,6 +20,7 @@ const module = "countersign.dev/"
 var mayImport = map[string][]string{
 	"tenants":                      {},
 	"tenants/egress":               {},
+	"tenants/api":                  {"authority/signing", "tenants"},
 	"migrations":                   {},
 	"migrations/localpg":           {},
 	"authority/signing":            {"tenants"}, // names Brands, and keeps public keys behind the fence

@@ -59,6 +59,11 @@ if grep -nE '"resolved"' e2e/package-lock.json; then
 	exit 1
 fi
 
+# The signing tests need a real Vault: VAULT_BIN or a vault on PATH, otherwise
+# one is built once into the user's cache (some ten minutes on two cores).
+say "a real Vault"
+go test -run '^TestVaultStarts$' -timeout 60m ./authority/signing/signingtest
+
 say "vet"
 go vet ./...
 

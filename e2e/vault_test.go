@@ -51,11 +51,21 @@ func TestJourneyAgainstVault(t *testing.T) {
 		t.Fatalf("the token does not verify: %s", out)
 	}
 
-	vault.Kill()
 	second := p.ask(t, p.hotel(t), userOf(t)+"-second", "bookings:read")
 	alex.reachQuestion(second.Link, "alex")
 	alex.waitForEye()
 	alex.allow()
+	// In the middle of the redemption: the signature is under way when Vault dies.
+	vault.Pause(t)
+	during := make(chan answer, 1)
+	go func() { during <- second.poll() }()
+	for p.count(t, `SELECT count(*) FROM device_requests WHERE agent_sub = $1 AND lease_id IS NOT NULL`, userOf(t)+"-second") == 0 {
+		time.Sleep(10 * time.Millisecond) // until the lease is taken
+	}
+	vault.Kill()
+	if got := <-during; got.Error != "temporarily_unavailable" {
+		t.Fatalf("Vault died in the middle: %+v", got)
+	}
 	if down := second.poll(); down.Error != "temporarily_unavailable" {
 		t.Fatalf("without Vault: %+v", down)
 	}

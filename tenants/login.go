@@ -96,6 +96,46 @@ func Login(ctx context.Context, db *DB, sealer Sealer, brand BrandID) (LoginConn
 	}, nil
 }
 
+// Rewrapper brings a sealed value under the newest key of its keeper. changed is
+// false where it is under that key already.
+type Rewrapper interface {
+	Rewrap(ctx context.Context, brand BrandID, purpose string, sealed []byte) (fresh []byte, changed bool, err error)
+}
+
+// RewrapLogins brings the secrets of all of the Brand's login connections under
+// the newest key, and returns how many changed. A secret that somebody replaces
+// meanwhile is left as it is: it is under the newest key already.
+func RewrapLogins(ctx context.Context, db *DB, to Rewrapper, brand BrandID) (int, error) {
+	const list = `SELECT id, client_secret_sealed AS sealed FROM login_connections WHERE brand_id = @brand ORDER BY id`
+	type row struct {
+		ID     uuid.UUID `db:"id"`
+		Sealed []byte
+	}
+	rows, err := All[row](ctx, db, brand, list, pgx.NamedArgs{"brand": brand})
+	if err != nil {
+		return 0, fmt.Errorf("list login secrets of %s: %w", brand, err)
+	}
+	const save = `
+		UPDATE login_connections SET client_secret_sealed = @fresh
+		 WHERE brand_id = @brand AND id = @id AND client_secret_sealed = @sealed`
+	total := 0
+	for _, r := range rows {
+		fresh, changed, err := to.Rewrap(ctx, brand, secretPurpose, r.Sealed)
+		if err != nil {
+			return total, fmt.Errorf("rewrap login secret of %s: %w", brand, err)
+		}
+		if !changed {
+			continue
+		}
+		n, err := db.Exec(ctx, brand, save, pgx.NamedArgs{"brand": brand, "id": r.ID, "fresh": fresh, "sealed": r.Sealed})
+		if err != nil {
+			return total, fmt.Errorf("rewrap login secret of %s: %w", brand, err)
+		}
+		total += int(n)
+	}
+	return total, nil
+}
+
 // Logins finds Brands' live login connections. Each is asked for anew; but while
 // the database or whoever keeps the secrets is away, the last one known goes on
 // serving, so that people can still log in.

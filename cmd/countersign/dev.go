@@ -33,7 +33,7 @@ func runDev(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.W
 	addr := s.String("addr", "localhost:8080", "`address` to listen at on this machine; moves the public URL with it")
 	ready := s.String("ready-file", "", "`file` to write once everything answers: JSON with addresses, people, keys and the database URL")
 	var vault vaultFlags
-	vault.register(s)
+	vault.register(s, "vault")
 	level := s.String("log-level", "warn", "`level`: debug, info, warn or error; logs go to standard error")
 	if code := s.parse(args); code >= 0 {
 		return code

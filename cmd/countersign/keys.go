@@ -52,7 +52,7 @@ func keyring(pool *pgxpool.Pool, a args, makes bool) (*signing.Keys, error) {
 // target is where a new key is made: in Vault, once the service uses it.
 func (a args) target() string {
 	if a.vault.addr != "" {
-		return "vault"
+		return a.vault.name
 	}
 	return "local"
 }

@@ -34,6 +34,7 @@ func commands() []command {
 		{"brand", "Brands: list, pause, resume", runBrand},
 		{"user", "a Brand's users: suspend, resume", runUser},
 		{"keys", "a Brand's signing keys: list, rotate, retire, revoke", runKeys},
+		{"secrets", "secrets at rest: rewrap", runSecrets},
 		{"apikey", "what a Brand's servers authenticate with: create, list, revoke", runAPIKey},
 		{"version", "which version this is", runVersion},
 	}

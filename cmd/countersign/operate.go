@@ -82,11 +82,14 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.jwksURI, "jwks-uri", "", "`URL` at which the agent publishes its keys")
 		s.StringVar(&a.name, "name", "", "`name` that people will read")
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
+	case "secrets":
+		a.vault.register(s, "vault")
+		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key")
 	case "keys":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.kid, "kid", "", "`id` of the key, as list shows it")
 		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
-		a.vault.register(s)
+		a.vault.register(s, "vault")
 		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
 	case "apikey":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")

@@ -57,6 +57,8 @@ var promises = map[string]promise{
 	}},
 	"keys revoke": {needs: []string{"brand", "kid", "reason", "master-key-file"}},
 
+	"secrets rewrap": {needs: []string{"vault-addr", "master-key-file"}},
+
 	"apikey create": {needs: []string{"brand"}},
 	"apikey list":   {needs: []string{"brand"}},
 	"apikey revoke": {[]string{"brand", "id"}, func(a args) string {

@@ -27,8 +27,9 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	trusted := s.String("trusted-proxies", defaultProxies, "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
 	metrics := s.String("metrics-addr", "", "`address` to serve /metrics at; empty: nowhere. Keep it off the internet")
 	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
-	var vault vaultFlags
-	vault.register(s)
+	var vault, former vaultFlags
+	vault.register(s, "vault")
+	former.register(s, "former-vault")
 	level := s.String("log-level", "info", "`level`: debug, info, warn or error")
 	if code := s.parse(args); code >= 0 {
 		return code
@@ -62,8 +63,15 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		if keys != nil {
 			defer keys.Close()
 		}
+		old, err := former.open(nil, log)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			defer old.Close()
+		}
 		p, err := wire(ctx, pool, config{
-			vault: keys, metrics: registry,
+			vault: keys, former: old, metrics: registry,
 			publicURL: origin, cookieName: "__Host-countersign", master: master,
 			addresses: web.Addresses{Trusted: proxies}, log: log,
 		})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,26 +14,32 @@ import (
 // vaultFlags say where private keys rest. Without an address they rest in the
 // local keyring.
 type vaultFlags struct {
+	prefix, name                               string
 	addr, namespace, mount, caFile, serverName string
 	roleID, secretIDFile                       string
 	kubernetesRole, kubernetesJWT              string
 }
 
-func (v *vaultFlags) register(s settings) {
-	s.StringVar(&v.addr, "vault-addr", "", "`URL` of HashiCorp Vault, which then holds the signing keys")
-	s.StringVar(&v.namespace, "vault-namespace", "", "Vault `namespace`")
-	s.StringVar(&v.mount, "vault-mount", "transit", "`mount` of Vault's transit engine")
-	s.StringVar(&v.caFile, "vault-ca-file", "", "`file` with the certificates that vouch for Vault; empty: the system's")
-	s.StringVar(&v.serverName, "vault-server-name", "", "`name` in Vault's certificate, if it is not the address's")
-	s.StringVar(&v.roleID, "vault-role-id", "", "`id` of our AppRole")
-	s.StringVar(&v.secretIDFile, "vault-secret-id-file", "", "`file` with the AppRole's secret id, read at every login")
-	s.StringVar(&v.kubernetesRole, "vault-kubernetes-role", "", "`role` to log in with as a pod, in place of an AppRole")
-	s.StringVar(&v.kubernetesJWT, "vault-kubernetes-token-file", "", "`file` with the pod's token; empty: the usual place")
+// register names the flags. prefix is "vault", or "former-vault" for the one
+// that Brands are moving away from.
+func (v *vaultFlags) register(s settings, prefix string) {
+	v.prefix = prefix
+	flag := func(to *string, name, otherwise, about string) { s.StringVar(to, prefix+"-"+name, otherwise, about) }
+	flag(&v.addr, "addr", "", "`URL` of HashiCorp Vault, which then holds the signing keys")
+	flag(&v.name, "name", "vault", "what keys in this Vault are noted under; never change it for a Vault that holds keys")
+	flag(&v.namespace, "namespace", "", "Vault `namespace`")
+	flag(&v.mount, "mount", "transit", "`mount` of Vault's transit engine")
+	flag(&v.caFile, "ca-file", "", "`file` with the certificates that vouch for Vault; empty: the system's")
+	flag(&v.serverName, "server-name", "", "`name` in Vault's certificate, if it is not the address's")
+	flag(&v.roleID, "role-id", "", "`id` of our AppRole")
+	flag(&v.secretIDFile, "secret-id-file", "", "`file` with the AppRole's secret id, read at every login")
+	flag(&v.kubernetesRole, "kubernetes-role", "", "`role` to log in with as a pod, in place of an AppRole")
+	flag(&v.kubernetesJWT, "kubernetes-token-file", "", "`file` with the pod's token; empty: the usual place")
 }
 
 func (v *vaultFlags) config(auth transit.Auth, metrics prometheus.Registerer, log *slog.Logger) transit.Config {
 	return transit.Config{
-		Address: v.addr, Namespace: v.namespace, Mount: v.mount, Auth: auth,
+		Name: v.name, Address: v.addr, Namespace: v.namespace, Mount: v.mount, Auth: auth,
 		TLS: transit.TLS{CAFile: v.caFile, ServerName: v.serverName}, Metrics: metrics, Log: log, Now: time.Now,
 	}
 }
@@ -48,7 +53,7 @@ func (v *vaultFlags) auth() (transit.Auth, error) {
 	case v.roleID != "" && v.secretIDFile != "":
 		return transit.AppRole{RoleID: v.roleID, SecretIDFile: v.secretIDFile}, nil
 	}
-	return nil, errors.New("--vault-addr needs a way to log in: --vault-role-id with --vault-secret-id-file, or --vault-kubernetes-role")
+	return nil, fmt.Errorf("--%[1]s-addr needs a way to log in: --%[1]s-role-id with --%[1]s-secret-id-file, or --%[1]s-kubernetes-role", v.prefix)
 }
 
 // open connects to Vault for serve, or returns nil where none is named.

@@ -20,6 +20,7 @@ import (
 	"countersign.dev/consent"
 	"countersign.dev/consent/federation"
 	"countersign.dev/tenants"
+	"countersign.dev/tenants/api"
 	"countersign.dev/tenants/egress"
 	"countersign.dev/web"
 	"countersign.dev/web/i18n"
@@ -51,6 +52,7 @@ type config struct {
 	dev        bool // plain http on loopback is allowed
 	master     *signing.Master
 	vault      *transit.Backend // nil: keys rest in the local keyring
+	former     *transit.Backend // where Brands' keys still are, on their way from one Vault to another
 	metrics    *prometheus.Registry
 	addresses  web.Addresses
 	demo       []demoBrand // shown on the front page
@@ -72,6 +74,9 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	if c.vault != nil {
 		backends = append(backends, c.vault)
 		p.backend, p.sealer = c.vault.Name(), c.vault.Sealer(c.master)
+	}
+	if c.former != nil {
+		backends = append(backends, c.former)
 	}
 	p.keys = signing.NewKeys(signing.Config{DB: p.db, Backends: backends, Log: c.log, Now: now})
 	p.authority = authority.New(authority.Config{DB: p.db, Signer: p.keys, Master: c.master, Now: now})
@@ -112,9 +117,11 @@ func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now 
 	people.HandleFunc("/", p.consent.NotFound)
 
 	mux := http.NewServeMux()
+	credentials := tenants.NewCredentials(p.db, now)
+	api.New(api.Config{Brands: p.brands, Credentials: credentials, Keys: p.keys, Backend: p.backend, Log: p.log}).Routes(mux)
 	oauth.New(oauth.Config{
 		Brands: p.brands, Agents: verifier, Authority: p.authority, Keys: p.keys,
-		Credentials: tenants.NewCredentials(p.db, now), PublicURL: p.publicURL, Log: p.log,
+		Credentials: credentials, PublicURL: p.publicURL, Log: p.log,
 	}).Routes(mux)
 	a2a.New(p.brands, p.log).Routes(mux)
 	mux.Handle("/a2a/", http.NotFoundHandler())
@@ -135,6 +142,14 @@ func (p *parts) ready(w http.ResponseWriter, r *http.Request) {
 	if err := p.pool.Ping(ctx); err != nil {
 		http.Error(w, "database does not answer", http.StatusServiceUnavailable)
 		return
+	}
+	// A key store that is away is named and no reason to send people elsewhere:
+	// everything but signing goes on, and no other instance would do better.
+	if p.vault != nil {
+		if err := p.vault.Check(ctx); err != nil {
+			fmt.Fprintf(w, "ready, but nothing can be signed: %v\n", err)
+			return
+		}
 	}
 	w.WriteHeader(http.StatusOK)
 }

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"countersign.dev/authority/signing"
+	"countersign.dev/tenants"
+)
+
+// keyView is a key as the API shows it. It has no private half to show.
+type keyView struct {
+	KID       string     `json:"kid"`
+	State     string     `json:"state"` // next, current, retired, revoked
+	Alg       string     `json:"alg"`
+	Backend   string     `json:"backend"`
+	CreatedAt time.Time  `json:"created_at"`
+	ChangedAt time.Time  `json:"changed_at"`
+	SignsFrom *time.Time `json:"signs_from,omitempty"` // of a next key, at the earliest
+	Reason    *string    `json:"reason,omitempty"`     // of a revoked key
+}
+
+func view(k signing.KeyInfo) keyView {
+	v := keyView{
+		KID: k.KID, State: k.State, Alg: string(k.Alg), Backend: k.Backend,
+		CreatedAt: k.CreatedAt.UTC(), ChangedAt: k.ChangedAt.UTC(), Reason: k.Reason,
+	}
+	if k.State == "next" {
+		from := k.SignsFrom().UTC()
+		v.SignsFrom = &from
+	}
+	return v
+}
+
+func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+	keys, err := h.Keys.List(r.Context(), brand.ID)
+	if err != nil {
+		return err
+	}
+	views := make([]keyView, len(keys))
+	for i, k := range keys {
+		views[i] = view(k)
+	}
+	write(w, http.StatusOK, "application/json", map[string]any{"keys": views})
+	return nil
+}
+
+func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+	next, err := h.Keys.Prepare(r.Context(), brand.ID, h.Backend, signing.Alg(brand.SigningAlg))
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusAccepted, "application/json", view(next))
+	return nil
+}
+
+func (h *Handler) retireKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+	if err := h.Keys.Retire(r.Context(), brand.ID, r.PathValue("kid")); err != nil {
+		return err
+	}
+	return h.listKeys(w, r, brand)
+}
+
+func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return err
+	}
+	const longest = 200
+	if body.Reason = strings.TrimSpace(body.Reason); body.Reason == "" || len(body.Reason) > longest {
+		return problem{
+			Title: "Say why, in up to 200 bytes", Status: http.StatusUnprocessableEntity,
+			Detail: "The reason stands in the public archive of keys.",
+		}
+	}
+	if err := h.Keys.Revoke(r.Context(), brand.ID, r.PathValue("kid"), body.Reason); err != nil {
+		return err
+	}
+	return h.listKeys(w, r, brand)
+}
