@@ -3,7 +3,6 @@ package oauth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -97,6 +96,3 @@ func writeServerError(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusInternalServerError)
 	_, _ = w.Write([]byte(`{"error":"server_error","error_description":"Something went wrong on our side."}`))
 }
-
-// typeName says what was thrown without saying what was in it.
-func typeName(v any) string { return fmt.Sprintf("%T", v) }

@@ -10,6 +10,7 @@ import (
 	"countersign.dev/authority/agent"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
+	"countersign.dev/web"
 )
 
 // Handler serves every Brand's OAuth endpoints.
@@ -60,7 +61,8 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		issuer + "/.well-known/oauth-authorization-server": h.published(delegating(h.metadata)),
 		"/.well-known/oauth-authorization-server" + issuer: h.published(delegating(h.metadata)),
 	} {
-		mux.Handle(path, h.guarded(route))
+		// A panic becomes the JSON that OAuth clients understand.
+		mux.Handle(path, web.Chain(route, web.Recover(h.log, func(w http.ResponseWriter, _ *http.Request) { writeServerError(w) })))
 	}
 }
 
@@ -200,22 +202,4 @@ func (h *Handler) brand(w http.ResponseWriter, r *http.Request) (*tenants.Brand,
 		return nil, false
 	}
 	return brand, true
-}
-
-// guarded turns a panic into the JSON that OAuth clients understand.
-func (h *Handler) guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			p := recover()
-			if p == nil {
-				return
-			}
-			if p == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, compared as it does
-				panic(p)
-			}
-			h.log.ErrorContext(r.Context(), "panic", "route", r.Pattern, "kind", typeName(p))
-			writeServerError(w)
-		}()
-		next.ServeHTTP(w, r)
-	})
 }
