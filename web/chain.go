@@ -31,7 +31,8 @@ func RequestID(ctx context.Context) string {
 
 // Record gives every request an id and writes one log record about it: the
 // route's pattern, never its path or query, because those carry codes, states
-// and links (R40).
+// and links (R40). The router notes the pattern on the very request it is given,
+// so no middleware between the two may replace the request.
 func Record(log *slog.Logger, now func() time.Time) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -57,7 +57,7 @@ func TestRecordTellsNoSecret(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /x/{code}", func(http.ResponseWriter, *http.Request) { panic("thrown-secret") })
 	var id string
-	h := web.Chain(mux, web.Record(logger, time.Now), web.Recover(logger, func(w http.ResponseWriter, r *http.Request) {
+	h := web.Chain(mux, web.Deadline, web.Record(logger, time.Now), web.Recover(logger, func(w http.ResponseWriter, r *http.Request) {
 		id = web.RequestID(r.Context())
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
@@ -202,5 +202,19 @@ func TestServerBoundsAndDrains(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// R90 (in part): every request has an end that the database and the signer see.
+func TestEveryRequestEnds(t *testing.T) {
+	var left time.Duration
+	h := web.Deadline(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if end, ok := r.Context().Deadline(); ok {
+			left = time.Until(end)
+		}
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	if left <= 0 || left > 10*time.Second {
+		t.Fatalf("%v left", left)
 	}
 }

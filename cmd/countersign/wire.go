@@ -131,7 +131,7 @@ func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now 
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("/", web.Chain(people, web.Recover(p.log, p.consent.Failed), web.PageHeaders, origin.Handler))
 
-	return web.Chain(mux, web.Record(p.log, now), web.Deadline, web.EveryAnswer(strings.HasPrefix(p.publicURL, "https:"))), nil
+	return web.Chain(mux, web.Deadline, web.Record(p.log, now), web.EveryAnswer(strings.HasPrefix(p.publicURL, "https:"))), nil
 }
 
 // ready says whether this instance can do its work.
