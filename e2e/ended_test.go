@@ -129,7 +129,7 @@ func TestLostSessionDecidesNothing(t *testing.T) {
 	if status := alex.allow(); status != 403 {
 		t.Errorf("status %d", status)
 	}
-	alex.mustSee("This request is too old")
+	alex.mustSee("Your browser did not keep our cookie")
 	r.mustStillWait()
 }
 

@@ -17,13 +17,14 @@ import (
 // requirements (R) that this product answers for. Each must be named by a test.
 var owed = map[string]string{
 	"M": "1-20",
-	"P": "1-26 28-31 36 38-40 48",
+	"P": "1-26 28-31 36-40 48",
 	"B": "1 3 5 7 8 10 11 13-17 19-21 23 " + // the device grant
 		"43 45 46 48 49 51 53 " + // the browser's state
 		"54 56 58-60 62 63 " + // login at the Brand
+		"67 68 70 71 73 74 76 77 " + // signing keys, JWKS, Vault
 		"78 79 81 82 84 86 88 " + // inbound JWTs
 		"100 103-105", // parsing
-	"R": "1-32 38 40 41",
+	"R": "1-38 40 41 56-61 83-86",
 }
 
 var (

@@ -283,6 +283,14 @@ func TestKeyringIsSealed(t *testing.T) {
 	}
 }
 
+// R34: a digest of another length than SHA-256's cannot be asked for: the type
+// says so, and nothing has to be checked before Vault, which would sign it.
+func TestDigestLengthIsInTheType(t *testing.T) {
+	if n := len(signing.Job{}.Digest); n != sha256.Size {
+		t.Fatalf("a job's digest has %d bytes", n)
+	}
+}
+
 // KID is the RFC 7638 thumbprint: the RFC's own example.
 func TestKIDIsTheThumbprint(t *testing.T) {
 	const example = `{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB"}`

@@ -2,6 +2,7 @@ package transit
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -156,5 +157,67 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	rewrap(0)
 	if _, err := tenants.Login(t.Context(), w.DB, w.Master, w.Hotel.ID); err == nil {
 		t.Error("the master key alone still opens it")
+	}
+}
+
+// B76, R59: a key that somebody deletes in Vault, or whose old versions are put
+// out of reach, signs no more, with an alarm; what it signed stays verifiable,
+// because public halves are ours to keep. Ids of Brands are never used again
+// (tenants), so neither are names of keys.
+func TestDeletedKeyStaysVerifiable(t *testing.T) {
+	w := authoritytest.New(t)
+	server := signingtest.StartVault(t)
+	var log strings.Builder
+	c := Config{Address: server.Addr, Auth: Token(server.RootToken), Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}
+	auth, err := Setup(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Auth = auth
+	b, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	w.Exec(t, `DELETE FROM signing_keys`)
+	keys := signing.NewKeys(signing.Config{DB: w.DB, Backends: []signing.Backend{b}, Log: slog.New(slog.DiscardHandler), Now: w.Clock.Now})
+	if err := keys.Ensure(t.Context(), w.Hotel.ID, b.Name(), signing.ES256); err != nil {
+		t.Fatal(err)
+	}
+	token, err := keys.Sign(t.Context(), w.Hotel.ID, signing.TypToken, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := keys.JWKS(t.Context(), w.Hotel.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := server.Client(t, server.RootToken).Logical()
+	name, err := b.keyName(w.Hotel.ID, signing.ES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.Delete("transit/keys/" + name); err == nil {
+		t.Fatal("the key could be deleted just so")
+	}
+	if _, err := root.Write("transit/keys/"+name+"/config", map[string]any{"deletion_allowed": true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.Delete("transit/keys/" + name); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(time.Minute)
+	if _, err := keys.Sign(t.Context(), w.Hotel.ID, signing.TypToken, []byte(`{}`)); !errors.Is(err, signing.ErrNoKey) {
+		t.Errorf("signing with a deleted key: %v", err)
+	}
+	if !strings.Contains(log.String(), "ALARM") {
+		t.Error("no alarm")
+	}
+	after, err := keys.JWKS(t.Context(), w.Hotel.ID)
+	if err != nil || after.ETag != before.ETag {
+		t.Errorf("the JWKS changed: %v", err)
+	}
+	if _, err := keys.Verify(t.Context(), w.Hotel.ID, signing.TypToken, token); err != nil {
+		t.Errorf("what was signed does not verify any more: %v", err)
 	}
 }
