@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -24,6 +25,7 @@ var targets = map[string]float64{
 var titles = map[string]string{
 	"ES256":      "Go's own ES256",
 	"Sign":       "signing",
+	"Signature":  "signatures alone, of any of so many Brands' keys",
 	"Verify":     "pa-jwt verification",
 	"Page":       "pages, worded and rendered",
 	"PostgreSQL": "PostgreSQL",
@@ -41,6 +43,8 @@ type report struct {
 	LoadAfter  string            `json:"load_after,omitempty"`
 	Settings   map[string]string `json:"settings"`
 	Incomplete string            `json:"incomplete,omitempty"`
+	Missing    string            `json:"missing,omitempty"`
+	Goals      []goal            `json:"goals,omitempty"`
 	Rows       []row             `json:"rows"`
 }
 
@@ -48,25 +52,29 @@ func (r *report) add(rows []row) { r.Rows = append(r.Rows, rows...) }
 
 // print writes the header and one aligned table.
 func (r *report) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s on %d cores (%s), load %s before and %s after, PostgreSQL %s; took %s\n",
+	fmt.Fprintf(w, "%s, %s on %d cores (%s), load %s before and %s after, PostgreSQL %s, Vault %s; took %s\n",
 		r.When.UTC().Format("2006-01-02 15:04 UTC"), r.Go, r.Cores, r.Settings["cpu"], r.LoadBefore, r.LoadAfter,
-		r.Settings["postgresql"], r.Took)
+		r.Settings["postgresql"], cmp.Or(r.Settings["vault"], "none"), r.Took)
 	if r.Settings["fsync"] == "off" {
 		fmt.Fprintln(w, "fsync is off on this server: redeem, refresh, start, find and write would each wait for a disk as well.")
 	}
 	fmt.Fprintln(w, "× raw compares medians within this run and is what to keep; the rest depends on the machine and on who shares it.")
-	fmt.Fprintln(w, "CPU is that of service, callers and a private database together, and \"free cores\" what all cores could do at that price: one caller alone does not reach it.")
+	fmt.Fprintln(w, "CPU is that of service, callers and a private database or Vault together, and \"free cores\" what all cores could do at that price: one caller alone does not reach it.")
+	fmt.Fprintln(w, "× batch compares µs/op, each in its least disturbed round, with one signature of Vault's own batch_input at 100 in a call and two calls at once, measured beside it.")
+	if r.Missing != "" {
+		fmt.Fprintln(w, r.Missing)
+	}
 	if r.Incomplete != "" {
 		fmt.Fprintln(w, "INCOMPLETE:", r.Incomplete)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	const columns = "\tops/s\tµs/op\tCPU µs/op\tfree cores: ops/s\tallocs/op\tp50 µs\tp99 µs\t× raw\traw\ttarget ops/s\treached\t\n"
+	const columns = "\tops/s\tµs/op\tCPU µs/op\tfree cores: ops/s\tallocs/op\tp50 µs\tp99 µs\t× raw\traw\t× batch\ttarget ops/s\treached\t\n"
 	fmt.Fprint(t, columns)
 	group := ""
 	for _, row := range r.Rows {
 		if row.Group != group {
 			group = row.Group
-			fmt.Fprintf(t, "%s\t\t\t\t\t\t\t\t\t\t\t\t\n", left(title(group)))
+			fmt.Fprintf(t, "%s\t\t\t\t\t\t\t\t\t\t\t\t\t\n", left(title(group)))
 		}
 		target, reached := "", ""
 		if row.Target > 0 {
@@ -78,10 +86,38 @@ func (r *report) print(w io.Writer) error {
 			const micros = 1e6
 			free = whole(float64(r.Cores) * micros / row.CPU)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", left("  "+row.Name), whole(row.PerSec), short(row.Micros), short(row.CPU), free,
-			whole(row.Allocs), short(row.Median), short(row.Slow), short(row.Ratio), row.Raw, target, reached)
+		ratio, batched := "", ""
+		if row.Raw != "" {
+			ratio = short(row.Ratio)
+		}
+		if row.Batched > 0 {
+			batched = short(row.Batched)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", left("  "+row.Name), whole(row.PerSec), short(row.Micros), short(row.CPU), free,
+			whole(row.Allocs), short(row.Median), short(row.Slow), ratio, row.Raw, batched, target, reached)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, g := range r.Goals {
+		fmt.Fprintln(w, g)
+	}
+	if r.Missing != "" {
+		fmt.Fprintln(w, r.Missing) // once more, where the eye ends
+	}
+	return nil
+}
+
+// String says the goal in a line.
+func (g goal) String() string {
+	bound, verdict := "at least", "not reached"
+	if g.AtMost {
+		bound = "at most"
+	}
+	if g.Reached {
+		verdict = "reached"
+	}
+	return fmt.Sprintf("goal: %s: %s×, wanted %s %s×: %s (raw batch_input: %s×)", g.Name, short(g.Got), bound, short(g.Want), verdict, short(g.Raw))
 }
 
 func title(group string) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // cpu is what this process and all that it has started, such as a private
-// PostgreSQL, have computed so far. Unlike the clock it does not run while
+// PostgreSQL or Vault, have computed so far. Unlike the clock it does not run while
 // neighbours have the cores. A server that somebody else started is not in it.
 func cpu() (time.Duration, bool) {
 	var own syscall.Rusage
@@ -23,10 +23,25 @@ func cpu() (time.Duration, bool) {
 		if !descends(pid, os.Getpid(), parents) {
 			continue
 		}
-		// In nanoseconds; the ticks of stat are too coarse for short rounds.
-		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "schedstat"))
-		if err != nil {
+		ran, ok := threads(pid)
+		if !ok {
 			return 0, false
+		}
+		sum += ran
+	}
+	return sum, true
+}
+
+// threads is what all threads of a process have computed: the process's own
+// schedstat is that of its first one, and a Vault computes on others. It is in
+// nanoseconds; the ticks of stat are too coarse for short rounds.
+func threads(pid int) (time.Duration, bool) {
+	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "[0-9]*", "schedstat"))
+	var sum time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // ended
 		}
 		ran, _, _ := strings.Cut(string(text), " ")
 		ns, err := strconv.ParseInt(ran, 10, 64)
@@ -35,7 +50,7 @@ func cpu() (time.Duration, bool) {
 		}
 		sum += time.Duration(ns)
 	}
-	return sum, true
+	return sum, len(files) > 0
 }
 
 // parents says of every process who started it.

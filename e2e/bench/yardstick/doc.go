@@ -1,5 +1,6 @@
 // Package yardstick lets a benchmark tell its cost in a unit that travels: one
-// ES256 signature, one ES256 verification, one round trip to PostgreSQL. A
+// ES256 signature, one ES256 verification, one round trip to PostgreSQL, one
+// signature among many in a batch of Vault's. A
 // machine that is busy or slow moves both sides of such a ratio; microseconds
 // alone say more about the machine than about us. Medians are compared, since a
 // neighbour's work on the same cores shows in the mean first.

@@ -78,21 +78,33 @@ func (r Raw) Benchmark(b *testing.B, n int) {
 	r.Beside(b, n)
 }
 
+// worthwhile is how long a turn of the testing package must last for its result
+// to be shown; in shorter ones it feels its way.
+const worthwhile = 50 * time.Millisecond
+
 // Beside measures the raw cost, from n callers at once, next to what b has just
 // measured, and reports its median: on a shared machine the mean is what others
-// made of it. The turns in which the testing package feels its way are passed over.
+// made of it. Turns that are not worthwhile
+// are passed over.
 func (r Raw) Beside(b *testing.B, n int) {
 	b.Helper()
 	b.StopTimer()
-	const worthwhile, window, expected = 50 * time.Millisecond, 60 * time.Millisecond, 4096
+	const window, expected = 60 * time.Millisecond, 4096
 	if b.Elapsed() < worthwhile {
 		return
 	}
 	end := time.Now().Add(window)
-	took := clock(b, n, expected, func() bool { return time.Now().Before(end) }, func(caller int) error {
-		return r.Do(b.Context(), caller)
-	})
-	if len(took) > 0 {
+	turns := clock(b, n, expected, until(end), func(caller, _ int) error { return r.Do(b.Context(), caller) })
+	if took := sorted(turns); len(took) > 0 {
 		b.ReportMetric(float64(took[len(took)/2]), r.Unit)
+	}
+}
+
+func until(end time.Time) func() int {
+	return func() int {
+		if time.Now().Before(end) {
+			return 1
+		}
+		return 0
 	}
 }

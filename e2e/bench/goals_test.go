@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const signed = `vault: 1.21.0
+BenchmarkSignature/Vault,_raw_batch_input_of_100,_2_callers-2    9000    50000 ns/op    40000 ns/batched    6000000 p50-ns    9000000 p99-ns    13 allocs/op
+BenchmarkSignature/Vault,_single,_Brands:_1,_100_callers-2       2000   440000 ns/op    80000 ns/batched    30000 ns/sign   30000000 p50-ns   40000000 p99-ns   169 allocs/op
+BenchmarkSignature/Vault,_single,_Brands:_1,_100_callers-2       2000   400000 ns/op    90000 ns/batched    30000 ns/sign   30000000 p50-ns   40000000 p99-ns   169 allocs/op
+BenchmarkSignature/Vault,_gathered,_Brands:_1,_100_callers-2     9000    60000 ns/op    70000 ns/batched    30000 ns/sign    6000000 p50-ns    9000000 p99-ns    36 allocs/op
+BenchmarkSignature/Vault,_gathered,_Brands:_1,_100_callers-2     9000    80000 ns/op    50000 ns/batched    30000 ns/sign    6000000 p50-ns    9000000 p99-ns    36 allocs/op
+`
+
+// A raw batch disturbed by neighbours flatters nobody: each side is taken in its
+// best round. A goal out of reach is said to be, with what is within it.
+func TestGoalsCompareLeastDisturbedRounds(t *testing.T) {
+	rows := parse(signed, map[string]string{})
+	if rows[0].Name != "Vault, raw batch_input of 100, 2 callers" {
+		t.Errorf("named %q", rows[0].Name)
+	}
+	got := goals(rows)
+	if len(got) != 2 {
+		t.Fatalf("goals %v", got)
+	}
+	faster, near := got[0], got[1]
+	if faster.Reached || short(faster.Got) != "6.67" || short(faster.Raw) != "5.00" {
+		t.Errorf("%+v", faster)
+	}
+	if !near.Reached || short(near.Got) != "1.20" {
+		t.Errorf("%+v", near)
+	}
+	if goals(rows[:2]) != nil {
+		t.Error("goals without their rows")
+	}
+}
+
+// A table without Vault says so above and below, and how to get one.
+func TestMissingVaultIsSaidLoudly(t *testing.T) {
+	r := &report{Settings: map[string]string{}, Missing: withoutVault}
+	var out bytes.Buffer
+	if err := r.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "go test -run TestVaultStarts"); n != 2 || !strings.Contains(out.String(), "Vault none") {
+		t.Errorf("said %d times:\n%s", n, out.String())
+	}
+}
+
+// Half a server or a lock is no server.
+func TestVaultIsFoundNotBuilt(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(vaultVariable, "")
+	folder := filepath.Join(cache, "countersign")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("vault-0123456789abcdef.lock")
+	put("vault-0123456789abcdef.partial")
+	if found, err := vault(); err == nil {
+		t.Errorf("found %s", found)
+	}
+	want := put("vault-0123456789abcdef")
+	if found, err := vault(); err != nil || found != want {
+		t.Errorf("found %q, %v", found, err)
+	}
+}
