@@ -62,7 +62,7 @@ fi
 # The signing tests need a real Vault: VAULT_BIN or a vault on PATH, otherwise
 # one is built once into the user's cache (some ten minutes on two cores).
 say "a real Vault"
-go test -run '^TestVaultStarts$' -timeout 60m ./authority/signing/signingtest
+go test -count=1 -v -run '^TestVaultStarts$' -timeout 60m ./authority/signing/signingtest
 
 say "vet"
 go vet ./...

@@ -101,3 +101,28 @@ func (r *request) pollUntilPaid(t *testing.T) answer {
 		}
 	}
 }
+
+// A developer's Vault forgets everything when it ends. The next run, over the old
+// data and a fresh Vault, makes the keys anew instead of failing at a payment.
+func TestFreshVaultUnderOldData(t *testing.T) {
+	folder := filepath.Join(scratch, "forgetful")
+	for run := range 2 {
+		vault := signingtest.StartVault(t)
+		p, err := start(folder, "data", "localhost:0", "COUNTERSIGN_VAULT_ADDR="+vault.Addr, "VAULT_TOKEN="+vault.RootToken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alex, asked := question(t, p, "bookings:read")
+		alex.waitForEye()
+		alex.allow()
+		if got := asked.poll(); got.AccessToken == "" {
+			t.Errorf("run %d: %+v", run, got)
+		}
+		const patience = 30 * time.Second
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		if err := p.stop(ctx); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}

@@ -83,7 +83,8 @@ func (h *Handler) keyDocument(w http.ResponseWriter, r *http.Request, brand *ten
 		return
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")
-	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d, stale-if-error=86400", int(signing.JWKSMaxAge.Seconds())))
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d, stale-if-error=%d",
+		int(signing.JWKSMaxAge.Seconds()), int(signing.JWKSStaleIfError.Seconds())))
 	w.Header().Set("ETag", doc.ETag)
 	if etagMatches(r.Header.Get("If-None-Match"), doc.ETag) {
 		w.WriteHeader(http.StatusNotModified)

@@ -26,6 +26,7 @@ type Version int
 var (
 	ErrUnavailable = errors.New("signing backend unavailable") // 503, try again
 	ErrNoKey       = errors.New("signing backend does not hold the key")
+	ErrOtherAlg    = errors.New("the version is there with another algorithm") // take the next one
 )
 
 // Job asks for one signature over a SHA-256 digest.

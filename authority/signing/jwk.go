@@ -44,26 +44,28 @@ func parsePublicJWK(raw []byte) (crypto.PublicKey, error) {
 	return jwk.Key, nil
 }
 
-var errBadSignature = errors.New("signature does not verify under the published key")
+// ErrBadSignature is an alarm: a backend signed with another key or in another
+// encoding than what is published.
+var ErrBadSignature = errors.New("signature does not verify under the published key")
 
 // check verifies a raw signature over the digest.
 func check(public crypto.PublicKey, alg Alg, digest [sha256.Size]byte, sig []byte) error {
 	switch key := public.(type) {
 	case *ecdsa.PublicKey:
 		if alg != ES256 || len(sig) != 64 {
-			return errBadSignature
+			return ErrBadSignature
 		}
 		r, s := new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:])
 		if !ecdsa.Verify(key, digest[:], r, s) {
-			return errBadSignature
+			return ErrBadSignature
 		}
 		return nil
 	case *rsa.PublicKey:
 		if alg != RS256 || rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], sig) != nil {
-			return errBadSignature
+			return ErrBadSignature
 		}
 		return nil
 	default:
-		return errBadSignature
+		return ErrBadSignature
 	}
 }

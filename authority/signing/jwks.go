@@ -15,6 +15,10 @@ import (
 // longer than this before it signs.
 const JWKSMaxAge = 300 * time.Second
 
+// JWKSStaleIfError is how much longer a cache may serve a JWKS when we do not
+// answer.
+const JWKSStaleIfError = 300 * time.Second
+
 // Document is a public document with its strong validator.
 type Document struct {
 	Body []byte

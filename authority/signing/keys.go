@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"countersign.dev/tenants"
@@ -20,7 +21,7 @@ import (
 const freshness = time.Second
 
 // outage is how long the JWKS and signing go on from memory while the database
-// is away.
+// is away; see PublishWait, which is longer.
 const outage = 10 * time.Minute
 
 // Keys signs for Brands and publishes their keys.
@@ -30,6 +31,7 @@ type Keys struct {
 	log      *slog.Logger
 	now      func() time.Time
 	memo     tenants.Memo[tenants.BrandID, *keySet]
+	lost     sync.Map // BrandID → struct{}: its store said that it does not hold the current key
 }
 
 // Config is what Keys needs.
@@ -60,10 +62,14 @@ type keySet struct {
 	archive   Document
 }
 
-// NewKeys returns a Keys. It panics without a backend.
+// NewKeys returns a Keys. It panics without a backend, or with two of one
+// name.
 func NewKeys(c Config) *Keys {
 	k := &Keys{db: c.DB, backends: make(map[string]Backend), log: c.Log, now: c.Now}
 	for _, b := range c.Backends {
+		if k.backends[b.Name()] != nil {
+			panic("signing: two backends are called " + b.Name())
+		}
 		k.backends[b.Name()] = b
 	}
 	if len(c.Backends) == 0 {
@@ -116,6 +122,9 @@ func (k *Keys) signature(ctx context.Context, brand tenants.BrandID, key *key, d
 	if len(res) != 1 {
 		return nil, fmt.Errorf("sign for %s: %d answers to one job", brand, len(res))
 	}
+	if errors.Is(res[0].Err, ErrNoKey) && key.state == "current" {
+		k.lost.Store(brand, struct{}{}) // upkeep looks into it
+	}
 	if res[0].Err != nil {
 		return nil, fmt.Errorf("sign for %s: %w", brand, res[0].Err)
 	}
@@ -143,17 +152,11 @@ func (k *Keys) SelfTest(ctx context.Context, brand tenants.BrandID) error {
 	return err
 }
 
-// Ensure gives the Brand a current key if it has none: made in the first
-// backend, tried out, and only then published. It may run many times and on
+// Ensure gives the Brand a current key if it has none: made in the backend,
+// tried out, and only then published. It may run many times and on
 // many instances; one key results.
 func (k *Keys) Ensure(ctx context.Context, brand tenants.BrandID, backend string, alg Alg) error {
-	if _, err := k.load(ctx, brand); !errors.Is(err, ErrNoKey) {
-		return err
-	}
-	if _, err := k.publish(ctx, brand, backend, 1, alg, "current"); err != nil && !errors.Is(err, ErrNextExists) {
-		return err
-	}
-	return nil
+	return k.heal(ctx, brand, Policy{Alg: alg, Backend: backend})
 }
 
 func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error) {

@@ -45,13 +45,20 @@ type masterFile struct {
 }
 
 // LoadMaster reads the master key file, and creates it with mode 0600 on the
-// first start. A file that others can read is refused: the secret in it must
-// be taken for known.
+// first start.
 func LoadMaster(path string) (*Master, error) {
-	raw, err := os.ReadFile(path)
+	m, err := OpenMaster(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return createMaster(path)
 	}
+	return m, err
+}
+
+// OpenMaster reads the master key file; a missing one is fs.ErrNotExist, for a
+// mistyped name must not make a second secret. A file that others can read is
+// refused: the secret in it must be taken for known.
+func OpenMaster(path string) (*Master, error) {
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read master key: %w", err)
 	}

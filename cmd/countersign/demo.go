@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -150,6 +151,15 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 			return err
 		}
 		if err := p.keys.Ensure(ctx, id, p.backend, signing.ES256); err != nil {
+			return err
+		}
+		// A fresh Vault over old data lacks the key that the data speak of.
+		if err := p.keys.SelfTest(ctx, id); errors.Is(err, signing.ErrNoKey) {
+			err = p.keys.Keep(ctx, id, p.policy(&d.brand))
+			if err != nil {
+				return err
+			}
+		} else if err != nil {
 			return err
 		}
 		login := tenants.LoginConnection{

@@ -24,41 +24,66 @@ func runKeys(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.
 	}.run(ctx, argv, stdout, stderr)
 }
 
-// keyring opens the Brand's keys. Only making a new key needs the master key.
-func keyring(pool *pgxpool.Pool, a args, makes bool) (*signing.Keys, error) {
-	master := signing.NewMaster() // opens nothing; enough to look and to retire
-	if makes {
-		if err := required("master-key-file", a.masterFile); err != nil {
-			return nil, err
-		}
-		var err error
-		if master, err = signing.LoadMaster(a.masterFile); err != nil {
-			return nil, err
-		}
+// keyring opens the stores that the flags name. Looking and retiring need none.
+func keyring(pool *pgxpool.Pool, a args) (*signing.Keys, error) {
+	if err := distinct(a.vault, a.former); err != nil {
+		return nil, err
 	}
 	db := tenants.NewDB(pool)
 	silent := slog.New(slog.DiscardHandler)
-	backends := []signing.Backend{local.New(db, master, time.Now)}
-	vault, err := a.vault.open(nil, silent)
-	if err != nil {
-		return nil, err
+	master := signing.NewMaster() // opens nothing
+	if a.masterFile != "" {
+		var err error
+		if master, err = signing.OpenMaster(a.masterFile); err != nil {
+			return nil, err
+		}
 	}
-	if vault != nil { // lives as long as the command
-		backends = append([]signing.Backend{vault}, backends...)
+	backends := []signing.Backend{local.New(db, master, time.Now)}
+	for _, v := range []*vaultFlags{&a.vault, &a.former} {
+		store, err := v.open(nil, silent)
+		if err != nil {
+			return nil, err
+		}
+		if store != nil { // lives as long as the command
+			backends = append(backends, store)
+		}
 	}
 	return signing.NewKeys(signing.Config{DB: db, Backends: backends, Log: silent, Now: time.Now}), nil
 }
 
-// target is where a new key is made: in Vault, once the service uses it.
-func (a args) target() string {
-	if a.vault.addr != "" {
-		return a.vault.name
+// policy is where a new key of the Brand belongs: in the Vault that is named,
+// otherwise where its current key is. The store must have been named, or the
+// key would end up where the service does not look for it.
+func policy(ctx context.Context, pool *pgxpool.Pool, keys *signing.Keys, a args) (signing.Policy, error) {
+	brand, err := tenants.NewDirectory(tenants.NewDB(pool), time.Now).Brand(ctx, tenants.BrandID(a.brand))
+	if err != nil {
+		return signing.Policy{}, err
 	}
-	return "local"
+	p := signing.Policy{Alg: signing.Alg(brand.SigningAlg), Backend: "local"}
+	list, err := keys.List(ctx, brand.ID)
+	if err != nil {
+		return signing.Policy{}, err
+	}
+	for _, k := range list {
+		if k.State == "current" {
+			p.Backend = k.Backend
+		}
+	}
+	if a.vault.addr != "" {
+		p.Backend = a.vault.name
+	}
+	switch {
+	case p.Backend == "local" && a.masterFile == "":
+		return signing.Policy{}, errors.New("the Brand's keys are in the local keyring: name the service's --master-key-file")
+	case p.Backend != "local" && p.Backend != a.vault.name && p.Backend != a.former.name,
+		p.Backend != "local" && a.vault.addr == "" && a.former.addr == "":
+		return signing.Policy{}, fmt.Errorf("the Brand's keys are in %q: say how to reach it with --vault-addr and --vault-name", p.Backend)
+	}
+	return p, nil
 }
 
 func listKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	keys, err := keyring(pool, a, false)
+	keys, err := keyring(pool, a)
 	if err != nil {
 		return err
 	}
@@ -84,15 +109,15 @@ func listKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
 // rotateKey publishes a next key. The service lets it sign when every verifier
 // must have seen it.
 func rotateKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	keys, err := keyring(pool, a, true)
+	keys, err := keyring(pool, a)
 	if err != nil {
 		return err
 	}
-	brand, err := tenants.NewDirectory(tenants.NewDB(pool), time.Now).Brand(ctx, tenants.BrandID(a.brand))
+	p, err := policy(ctx, pool, keys, a)
 	if err != nil {
 		return err
 	}
-	next, err := keys.Prepare(ctx, brand.ID, a.target(), signing.Alg(brand.SigningAlg))
+	next, err := keys.Prepare(ctx, tenants.BrandID(a.brand), p.Backend, p.Alg)
 	if errors.Is(err, signing.ErrNextExists) {
 		return fmt.Errorf("%w: it takes its turn by itself; see countersign keys list", err)
 	}
@@ -105,7 +130,7 @@ func rotateKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 }
 
 func retireKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	keys, err := keyring(pool, a, false)
+	keys, err := keyring(pool, a)
 	if err != nil {
 		return err
 	}
@@ -117,11 +142,20 @@ func revokeKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err := errors.Join(required("kid", a.kid), required("reason", a.reason)); err != nil {
 		return err
 	}
-	keys, err := keyring(pool, a, true)
+	keys, err := keyring(pool, a)
 	if err != nil {
 		return err
 	}
-	if err := keys.Revoke(ctx, tenants.BrandID(a.brand), a.kid, a.reason); err != nil {
+	p, err := policy(ctx, pool, keys, a)
+	if err != nil {
+		return err
+	}
+	err = keys.Revoke(ctx, tenants.BrandID(a.brand), a.kid, a.reason, p)
+	if errors.Is(err, signing.ErrNoSuccessor) {
+		fmt.Fprintf(a.out, "Nothing is signed for %s until its key store answers; the service then makes a key by itself.\n", a.brand)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s is out of the JWKS and in the archive. Tokens it signed count no more: agents get new ones at their next refresh.\nReceipts it signed count only with other proof of their time.\n", a.kid)

@@ -26,7 +26,7 @@ type args struct {
 	issuer, jwksURI, name, brand, subject string
 	id, rights                            string
 	kid, reason, masterFile               string
-	vault                                 vaultFlags
+	vault, former                         vaultFlags
 	dev                                   bool
 	out                                   io.Writer
 }
@@ -84,12 +84,14 @@ func (o operation) flags(s settings, a *args) {
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	case "secrets":
 		a.vault.register(s, "vault")
+		a.former.register(s, "former-vault")
 		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key")
 	case "keys":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.kid, "kid", "", "`id` of the key, as list shows it")
 		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
 		a.vault.register(s, "vault")
+		a.former.register(s, "former-vault")
 		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
 	case "apikey":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")

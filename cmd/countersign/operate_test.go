@@ -3,12 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 )
 
@@ -54,9 +59,9 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 		"user resume":   {"brand", "subject"},
 		"user suspend --brand " + string(w.Hotel.ID): {"subject"},
 		"keys list":     {"brand"},
-		"keys rotate":   {"brand", "master-key-file"},
+		"keys rotate":   {"brand"},
 		"keys retire":   {"brand", "kid"},
-		"keys revoke":   {"brand", "kid", "reason", "master-key-file"},
+		"keys revoke":   {"brand", "kid", "reason"},
 		"apikey create": {"brand"},
 		"apikey list":   {"brand"},
 		"apikey revoke": {"brand", "id"},
@@ -187,6 +192,46 @@ func TestTheConsolesCommandsHaveTheFlagsTheyShow(t *testing.T) {
 			if code := c.run(ctx, words[1:], nil, &out, &errs); code == 2 {
 				t.Errorf("%s: %s", line, errs.String())
 			}
+		}
+	}
+}
+
+// A next key is made where the Brand's keys are, under the service's own master
+// key, or not at all: a mistyped file makes no second secret, and a key in
+// another store would come to sign where the service does not look.
+func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
+	w := authoritytest.New(t)
+	database := serviceURL(t, w)
+	mistyped := filepath.Join(t.TempDir(), "mastr.key")
+	rotate := []string{"keys", "rotate", "--brand", string(w.Hotel.ID), "--database-url", database}
+	for what, extra := range map[string][]string{
+		"no master key":         nil,
+		"a mistyped master key": {"--master-key-file", mistyped},
+	} {
+		if code, _, errs := typed(t, append(rotate, extra...)...); code != 1 || errs == "" {
+			t.Errorf("%s: exit %d, %q", what, code, errs)
+		}
+	}
+	if _, err := os.Stat(mistyped); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a second master key was made")
+	}
+	w.Exec(t, `UPDATE signing_keys SET backend = 'vault' WHERE brand_id = $1`, w.Hotel.ID)
+	other := filepath.Join(t.TempDir(), "master.key")
+	if _, err := signing.LoadMaster(other); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := typed(t, append(rotate, "--master-key-file", other)...); code != 1 || !strings.Contains(errs, "--vault-addr") {
+		t.Errorf("a Brand in Vault: exit %d, %q", code, errs)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM signing_keys WHERE state = 'next'`); n != 0 {
+		t.Errorf("%d next keys were made", n)
+	}
+	for _, flags := range [][]string{
+		{"--vault-addr", "http://127.0.0.1:1", "--vault-name", "local"},
+		{"--vault-addr", "http://127.0.0.1:1", "--former-vault-addr", "http://127.0.0.1:2"},
+	} {
+		if code, _, errs := typed(t, append(rotate, flags...)...); code != 1 || !strings.Contains(errs, "-name") {
+			t.Errorf("%v: exit %d, %q", flags, code, errs)
 		}
 	}
 }

@@ -51,11 +51,11 @@ var promises = map[string]promise{
 	}},
 
 	"keys list":   {needs: []string{"brand"}},
-	"keys rotate": {needs: []string{"brand", "master-key-file"}},
+	"keys rotate": {needs: []string{"brand"}},
 	"keys retire": {[]string{"brand", "kid"}, func(a args) string {
 		return fmt.Sprintf("%s of %s is retired", a.kid, a.brand)
 	}},
-	"keys revoke": {needs: []string{"brand", "kid", "reason", "master-key-file"}},
+	"keys revoke": {needs: []string{"brand", "kid", "reason"}},
 
 	"secrets rewrap": {needs: []string{"vault-addr", "master-key-file"}},
 

@@ -22,8 +22,11 @@ func runSecrets(ctx context.Context, argv []string, _ io.Reader, stdout, stderr 
 // rewrapSecrets brings every stored secret under Vault's newest sealing key,
 // also those that were sealed under the master key before the move to Vault.
 func rewrapSecrets(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	master, err := signing.LoadMaster(a.masterFile)
+	master, err := signing.OpenMaster(a.masterFile)
 	if err != nil {
+		return err
+	}
+	if err := distinct(a.vault, a.former); err != nil {
 		return err
 	}
 	vault, err := a.vault.open(nil, slog.New(slog.DiscardHandler))
@@ -31,6 +34,15 @@ func rewrapSecrets(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	defer vault.Close()
+	var previous tenants.Sealer = master
+	former, err := a.former.open(nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if former != nil {
+		defer former.Close()
+		previous = former.Sealer(master)
+	}
 	db := tenants.NewDB(pool)
 	ids, err := tenants.NewDirectory(db, time.Now).IDs(ctx)
 	if err != nil {
@@ -38,7 +50,7 @@ func rewrapSecrets(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	}
 	total := 0
 	for _, id := range ids {
-		n, err := tenants.RewrapLogins(ctx, db, vault.Sealer(master), id)
+		n, err := tenants.RewrapLogins(ctx, db, vault.Sealer(previous), id)
 		total += n
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -54,6 +55,19 @@ func (v *vaultFlags) auth() (transit.Auth, error) {
 		return transit.AppRole{RoleID: v.roleID, SecretIDFile: v.secretIDFile}, nil
 	}
 	return nil, fmt.Errorf("--%[1]s-addr needs a way to log in: --%[1]s-role-id with --%[1]s-secret-id-file, or --%[1]s-kubernetes-role", v.prefix)
+}
+
+// distinct refuses names that would hide one key store behind another.
+func distinct(vault, former vaultFlags) error {
+	for _, v := range []vaultFlags{vault, former} {
+		if v.addr != "" && v.name == "local" {
+			return fmt.Errorf("--%s-name: local is the name of the keyring in our own database", v.prefix)
+		}
+	}
+	if vault.addr != "" && former.addr != "" && vault.name == former.name {
+		return errors.New("--vault-name: give the new Vault another name than the former one; keys are noted under it")
+	}
+	return nil
 }
 
 // open connects to Vault for serve, or returns nil where none is named.

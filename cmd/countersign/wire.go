@@ -71,12 +71,12 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	keyring := local.New(p.db, c.master, now)
 	backends := []signing.Backend{keyring}
 	p.backend, p.sealer = keyring.Name(), c.master
-	if c.vault != nil {
-		backends = append(backends, c.vault)
-		p.backend, p.sealer = c.vault.Name(), c.vault.Sealer(c.master)
-	}
-	if c.former != nil {
-		backends = append(backends, c.former)
+	// Whoever sealed a secret opens it, until rewrap has been over it.
+	for _, store := range []*transit.Backend{c.former, c.vault} {
+		if store != nil {
+			backends = append(backends, store)
+			p.backend, p.sealer = store.Name(), store.Sealer(p.sealer)
+		}
 	}
 	p.keys = signing.NewKeys(signing.Config{DB: p.db, Backends: backends, Log: c.log, Now: now})
 	p.authority = authority.New(authority.Config{DB: p.db, Signer: p.keys, Master: c.master, Now: now})
@@ -118,7 +118,7 @@ func (p *parts) routes(verifier *agent.Verifier, catalogue *i18n.Catalogue, now 
 
 	mux := http.NewServeMux()
 	credentials := tenants.NewCredentials(p.db, now)
-	api.New(api.Config{Brands: p.brands, Credentials: credentials, Keys: p.keys, Backend: p.backend, Log: p.log}).Routes(mux)
+	api.New(api.Config{Brands: p.brands, Credentials: credentials, Keys: p.keys, Policy: p.policy, Log: p.log}).Routes(mux)
 	oauth.New(oauth.Config{
 		Brands: p.brands, Agents: verifier, Authority: p.authority, Keys: p.keys,
 		Credentials: credentials, PublicURL: p.publicURL, Log: p.log,
@@ -145,9 +145,12 @@ func (p *parts) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	// A key store that is away is named and no reason to send people elsewhere:
 	// everything but signing goes on, and no other instance would do better.
-	if p.vault != nil {
-		if err := p.vault.Check(ctx); err != nil {
-			fmt.Fprintf(w, "ready, but nothing can be signed: %v\n", err)
+	for _, store := range []*transit.Backend{p.vault, p.former} {
+		if store == nil {
+			continue
+		}
+		if err := store.Check(ctx); err != nil {
+			fmt.Fprintf(w, "ready, but not all can be signed: %v\n", err)
 			return
 		}
 	}
@@ -185,15 +188,18 @@ func (p *parts) tidy(ctx context.Context) error {
 	return failed
 }
 
+// policy is how the Brand's keys are meant to be.
+func (p *parts) policy(b *tenants.Brand) signing.Policy {
+	const day = 24 * time.Hour
+	return signing.Policy{Every: time.Duration(b.RotationDays) * day, Alg: signing.Alg(b.SigningAlg), Backend: p.backend}
+}
+
 // keepKeys does what is due for the Brand's signing keys. One Brand's trouble,
 // such as a key store that does not answer, must not stop the others' upkeep.
 func (p *parts) keepKeys(ctx context.Context, id tenants.BrandID) {
 	b, err := p.brands.Brand(ctx, id)
 	if err == nil {
-		const day = 24 * time.Hour
-		err = p.keys.Keep(ctx, id, signing.Policy{
-			Every: time.Duration(b.RotationDays) * day, Alg: signing.Alg(b.SigningAlg), Backend: p.backend,
-		})
+		err = p.keys.Keep(ctx, id, p.policy(b))
 	}
 	if err != nil && ctx.Err() == nil {
 		p.log.WarnContext(ctx, "keys could not be kept", "brand", string(id), "error", err)

@@ -32,10 +32,13 @@ path "transit/rewrap/countersign-seal" {
   capabilities = ["update"]
 }
 
-# Keep its own token alive.
+# Keep its own token alive, and end it when it is replaced.
 path "auth/token/lookup-self" {
   capabilities = ["read"]
 }
 path "auth/token/renew-self" {
+  capabilities = ["update"]
+}
+path "auth/token/revoke-self" {
   capabilities = ["update"]
 }

@@ -18,9 +18,9 @@ type Config struct {
 	Brands      *tenants.Directory
 	Credentials *tenants.Credentials
 	Keys        *signing.Keys
-	// Backend is where new keys are made.
-	Backend string
-	Log     *slog.Logger
+	// Policy is how the Brand's keys are meant to be.
+	Policy func(*tenants.Brand) signing.Policy
+	Log    *slog.Logger
 }
 
 // Handler serves the admin API.

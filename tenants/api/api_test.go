@@ -29,7 +29,7 @@ func newAdmin(t *testing.T) *admin {
 	mux := http.NewServeMux()
 	api.New(api.Config{
 		Brands: w.Brands, Credentials: tenants.NewCredentials(w.DB, w.Clock.Now), Keys: w.NewKeys(),
-		Backend: "local", Log: slog.New(slog.DiscardHandler),
+		Policy: func(*tenants.Brand) signing.Policy { return signing.Policy{Alg: signing.ES256, Backend: "local"} }, Log: slog.New(slog.DiscardHandler),
 	}).Routes(mux)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -47,7 +48,8 @@ func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, brand *tenant
 }
 
 func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
-	next, err := h.Keys.Prepare(r.Context(), brand.ID, h.Backend, signing.Alg(brand.SigningAlg))
+	p := h.Policy(brand)
+	next, err := h.Keys.Prepare(r.Context(), brand.ID, p.Backend, p.Alg)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,13 @@ func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, brand *tenan
 			Detail: "The reason stands in the public archive of keys.",
 		}
 	}
-	if err := h.Keys.Revoke(r.Context(), brand.ID, r.PathValue("kid"), body.Reason); err != nil {
+	err := h.Keys.Revoke(r.Context(), brand.ID, r.PathValue("kid"), body.Reason, h.Policy(brand))
+	if errors.Is(err, signing.ErrNoSuccessor) {
+		// It is revoked; the list shows that no key is current.
+		h.Log.ErrorContext(r.Context(), "ALARM: no key signs for a Brand", "brand", string(brand.ID), "error", err)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	return h.listKeys(w, r, brand)

@@ -76,7 +76,7 @@ func (k *Keyring) Create(ctx context.Context, brand tenants.BrandID, version sig
 		return nil, err
 	}
 	if algOf(key) != alg {
-		return nil, fmt.Errorf("key %d of %s is already there with another algorithm", version, brand)
+		return nil, fmt.Errorf("key %d of %s: %w", version, brand, signing.ErrOtherAlg)
 	}
 	return key.Public(), nil
 }

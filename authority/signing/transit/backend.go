@@ -55,7 +55,7 @@ type Backend struct {
 	gather  *gatherer
 	log     *slog.Logger
 
-	creating sync.Mutex // see Create
+	creating turns // see Create
 
 	end  context.CancelFunc
 	work *sync.WaitGroup

@@ -42,11 +42,14 @@ func (b *Backend) create(ctx context.Context, brand tenants.BrandID, version sig
 	if version < 1 {
 		return nil, errors.New("versions start at 1")
 	}
-	// One at a time in this process, so that two callers do not both rotate. Two
-	// processes may: the version that is one too many is found by the next Create,
-	// and signs for nobody before.
-	b.creating.Lock()
-	defer b.creating.Unlock()
+	// One at a time for this key in this process, so that two callers do not both
+	// rotate. Two processes may: the version that is one too many is found by the
+	// next Create, and signs for nobody before.
+	leave, err := b.creating.take(ctx, name)
+	if err != nil {
+		return nil, &failure{kind: kindOf(err), err: fmt.Errorf("wait for another Create: %w", err)}
+	}
+	defer leave()
 	key, err := b.readKey(ctx, name)
 	if errors.Is(err, signing.ErrNoKey) {
 		kind, _ := keyType(alg)

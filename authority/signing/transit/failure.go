@@ -25,6 +25,7 @@ const (
 	denied      kind = "denied"    // 403
 	missing     kind = "missing"   // the key or its version is not there
 	refused     kind = "refused"   // any other 4xx
+	foreign     kind = "foreign"   // refused, and perhaps another store's: see Sealer
 	broken      kind = "broken"    // 500, or an answer that makes no sense
 	unmounted   kind = "unmounted" // 404: no such engine
 	open        kind = "open"      // the breaker answered
@@ -49,7 +50,7 @@ func (k kind) reason() error {
 	switch k {
 	case missing:
 		return signing.ErrNoKey
-	case ok, refused:
+	case ok, refused, foreign:
 		return nil
 	default:
 		return signing.ErrUnavailable
@@ -112,6 +113,13 @@ func kindOfAnswer(r *api.ResponseError) kind {
 	default:
 		return refused
 	}
+}
+
+// namesToken tells whether a 403 says that the token itself is no longer good. An
+// older Vault does not say so.
+func namesToken(err error) bool {
+	r, is := errors.AsType[*api.ResponseError](err)
+	return is && strings.Contains(strings.Join(r.Errors, " "), "invalid token")
 }
 
 // namesKey reads transit's words, since it has no codes: an unknown key is a 400

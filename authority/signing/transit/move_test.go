@@ -53,8 +53,8 @@ func TestBrandMovesWhileVerifiersLookOn(t *testing.T) {
 	}
 	var tokens []token
 	used := make(map[string]bool)
-	for minute := range 60 {
-		to := []string{"local", "vault", "vault-2"}[minute/20]
+	for minute := range 135 {
+		to := []string{"local", "vault", "vault-2"}[minute/45]
 		if err := keys.Keep(t.Context(), w.Hotel.ID, signing.Policy{Every: 90 * 24 * time.Hour, Alg: signing.ES256, Backend: to}); err != nil {
 			t.Fatal(err)
 		}

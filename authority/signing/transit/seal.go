@@ -9,6 +9,7 @@ import (
 
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
+	"github.com/hashicorp/vault/api"
 )
 
 // Sealer encrypts secrets at rest with a key that never leaves Vault. Each Brand
@@ -24,8 +25,9 @@ type Sealer struct {
 }
 
 // Sealer returns a Sealer over this Vault. What it did not seal itself is opened
-// by previous, if there is one: secrets from before the move to Vault go on
-// working until Rewrap has been over them.
+// by previous, if there is one: secrets from before the move to this Vault go on
+// working until Rewrap has been over them. A move from one Vault to another is
+// second.Sealer(first.Sealer(master)).
 func (b *Backend) Sealer(previous tenants.Sealer) *Sealer {
 	return &Sealer{backend: b, previous: previous}
 }
@@ -49,6 +51,9 @@ func (s *Sealer) Open(ctx context.Context, brand tenants.BrandID, purpose string
 		return s.previous.Open(ctx, brand, purpose, sealed)
 	}
 	encoded, err := s.transform(ctx, "decrypt", brand, purpose, map[string]any{"ciphertext": string(sealed)})
+	if kindOf(err) == foreign {
+		return s.openForeign(ctx, brand, purpose, sealed, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,20 +64,29 @@ func (s *Sealer) Open(ctx context.Context, brand tenants.BrandID, purpose string
 	return plain, nil
 }
 
+// openForeign opens what bears Vault's mark and is refused by ours: every Vault
+// writes the same mark, so only the try tells whose it is. Both errors are kept,
+// since an outage of the previous store must not read as a broken secret.
+func (s *Sealer) openForeign(ctx context.Context, brand tenants.BrandID, purpose string, sealed []byte, refusal error) ([]byte, error) {
+	plain, err := s.previous.Open(ctx, brand, purpose, sealed)
+	if err != nil {
+		return nil, errors.Join(refusal, fmt.Errorf("open with the previous sealer: %w", err))
+	}
+	return plain, nil
+}
+
 // Rewrap returns the secret sealed under the newest version of the key, and
 // whether that differs from what was given. A secret that is Vault's already is
 // not seen by us.
 func (s *Sealer) Rewrap(ctx context.Context, brand tenants.BrandID, purpose string, sealed []byte) (fresh []byte, changed bool, err error) {
 	before, _, ours := parseMark(string(sealed))
 	if !ours {
-		plain, err := s.Open(ctx, brand, purpose, sealed)
-		if err != nil {
-			return nil, false, err
-		}
-		fresh, err = s.Seal(ctx, brand, purpose, plain)
-		return fresh, err == nil, err
+		return s.move(ctx, brand, purpose, sealed)
 	}
 	fresh, err = s.transform(ctx, "rewrap", brand, purpose, map[string]any{"ciphertext": string(sealed)})
+	if kindOf(err) == foreign {
+		return s.move(ctx, brand, purpose, sealed)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -80,6 +94,16 @@ func (s *Sealer) Rewrap(ctx context.Context, brand tenants.BrandID, purpose stri
 		return sealed, false, nil
 	}
 	return fresh, true, nil
+}
+
+// move seals anew what another store sealed.
+func (s *Sealer) move(ctx context.Context, brand tenants.BrandID, purpose string, sealed []byte) (fresh []byte, changed bool, err error) {
+	plain, err := s.Open(ctx, brand, purpose, sealed)
+	if err != nil {
+		return nil, false, err
+	}
+	fresh, err = s.Seal(ctx, brand, purpose, plain)
+	return fresh, err == nil, err
 }
 
 func (s *Sealer) transform(ctx context.Context, operation string, brand tenants.BrandID, purpose string, body map[string]any) ([]byte, error) {
@@ -90,7 +114,15 @@ func (s *Sealer) transform(ctx context.Context, operation string, brand tenants.
 	// The length keeps every pair of Brand and purpose apart from every other.
 	derivation := fmt.Sprintf("countersign/1 %d:%s %s", len(brand), brand, purpose)
 	body["context"] = base64.StdEncoding.EncodeToString([]byte(derivation))
-	answer, err := b.server.write(ctx, operation, b.timeout, b.mount+"/"+operation+"/"+sealKey, body)
+	answer, err := b.server.call(ctx, operation, b.timeout, func(ctx context.Context) (*api.Secret, error) {
+		answer, err := b.server.client.Logical().WriteWithContext(ctx, b.mount+"/"+operation+"/"+sealKey, body)
+		if operation != "encrypt" && s.previous != nil && kindOf(err) == refused {
+			// Usual during a move, so no alarm. An outage is never taken for it: the
+			// previous store would be asked for everything just when ours is down.
+			err = &failure{kind: foreign, err: err}
+		}
+		return answer, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s for %s: %w", b.name, operation, brand, err)
 	}

@@ -81,9 +81,12 @@ func (s *server) attempt(ctx context.Context, do func(context.Context) (*api.Sec
 	switch kindOf(err) {
 	case denied:
 		s.metrics.failed(denied)
-		if s.session.renew(ctx, visit) != nil {
+		if s.session.renew(ctx, visit, namesToken(err)) != nil {
 			return nil, err
 		}
+		secret, err := do(ctx)
+		s.session.judge(kindOf(err))
+		return secret, err
 	case unreachable:
 		pause := time.NewTimer(rand.N(retryPause))
 		defer pause.Stop()

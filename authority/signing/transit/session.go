@@ -36,6 +36,10 @@ type session struct {
 	refusals int           // logins in a row that Vault refused
 	notYet   time.Time     // no login before this
 	why      error         // of the last refusal
+	pause    time.Duration // the age below which a refused token is not replaced
+	judged   int           // the last login that is known to have helped or not
+	failing  bool          // keep does not get what it wants, and has said so
+	overdue  int           // tries of keep since the token's life was over
 }
 
 type entry struct {
@@ -49,15 +53,19 @@ const (
 	firstWait = time.Second
 	longWait  = 30 * time.Second
 	// youth is the age below which a token that is refused is not replaced: it
-	// lacks a permission, and the next would lack it too.
+	// lacks a permission, and the next would lack it too. Each login that does not
+	// help doubles it, up to longWait: one forbidden operation must not fill Vault
+	// with tokens.
 	youth = time.Second
+	// least is the shortest rest of keep.
+	least = 250 * time.Millisecond
 )
 
 func newSession(base context.Context, work *sync.WaitGroup, c Config, client *api.Client, log *slog.Logger, m *metrics) *session {
 	s := &session{
 		auth: c.Auth, client: client, door: client.WithNamespace(c.Namespace),
 		base: base, work: work, timeout: c.Timeout, log: log, metrics: m, now: c.Now,
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), pause: youth,
 	}
 	work.Go(s.keep)
 	return s
@@ -84,13 +92,19 @@ func (s *session) enter(ctx context.Context) (visit int, err error) {
 }
 
 // renew replaces the token of the given login, unless that has happened already.
-func (s *session) renew(ctx context.Context, visit int) error {
+// dead: Vault says that it knows the token no more, so that its lack of a
+// permission is not the reason, and the pause that this brought does not apply.
+func (s *session) renew(ctx context.Context, visit int, dead bool) error {
 	s.mu.Lock()
 	if s.visit != visit {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.entering == nil && s.now().Sub(s.since) < youth {
+	pause := s.pause
+	if dead {
+		pause = youth
+	}
+	if s.entering == nil && s.now().Sub(s.since) < pause {
 		s.mu.Unlock()
 		return errors.New("a token of this age is not refused for its age")
 	}
@@ -100,6 +114,19 @@ func (s *session) renew(ctx context.Context, visit int) error {
 		return err
 	}
 	return e.wait(ctx)
+}
+
+// judge is told how the call ended that was refused before a renewal. Any number
+// of refused callers count as one; one that was helped outweighs them.
+func (s *session) judge(end kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case end == ok:
+		s.pause, s.judged = youth, s.visit
+	case end == denied && s.judged < s.visit:
+		s.pause, s.judged = min(2*s.pause, longWait), s.visit
+	}
 }
 
 func (e *entry) wait(ctx context.Context) error {
@@ -143,7 +170,12 @@ func (s *session) arrive(e *entry, secret *api.Secret, err error) {
 	s.entering = nil
 	s.metrics.loggedIn(kindOf(err))
 	if err == nil {
+		// A token that an operator gave us comes back as itself.
+		if old := s.client.Token(); old != "" && old != secret.Auth.ClientToken {
+			s.work.Go(func() { s.revoke(old) })
+		}
 		s.client.SetToken(secret.Auth.ClientToken)
+		s.recovered()
 		s.visit++
 		s.refusals = 0
 		s.since = s.now()
@@ -159,6 +191,27 @@ func (s *session) arrive(e *entry, secret *api.Secret, err error) {
 	select {
 	case s.changed <- struct{}{}:
 	default:
+	}
+}
+
+// revoke ends a token that was replaced, when the signatures that were under way
+// with it are done. It is a courtesy: what Vault answers changes nothing, and an
+// older policy forbids it.
+func (s *session) revoke(token string) {
+	grace := time.NewTimer(s.timeout)
+	defer grace.Stop()
+	select {
+	case <-s.base.Done():
+	case <-grace.C:
+	}
+	// Without the base's end: a token that was replaced does not outlive a service
+	// that stops.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.base), min(s.timeout, time.Second))
+	defer cancel()
+	self := s.door.WithNamespace(s.door.Namespace())
+	self.SetToken(token)
+	if err := self.Auth().Token().RevokeSelfWithContext(ctx, ""); err != nil {
+		s.log.DebugContext(ctx, "replaced vault token was not revoked", "error", err)
 	}
 }
 
@@ -194,15 +247,16 @@ func (s *session) keep() {
 }
 
 // rest says how long the token needs no care: half of what is left, a little
-// less by chance, so that instances started together do not come together.
+// less by chance, so that instances started together do not come together. Once
+// nothing is left, callers log in for themselves, and each try rests for longer.
 func (s *session) rest() time.Duration {
-	const never, least = 24 * time.Hour, 250 * time.Millisecond
+	const never = 24 * time.Hour
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.visit == 0 || s.life == 0 {
 		return never
 	}
-	half := max(s.left/2, least)
+	half := max(s.left/2, min(least<<min(s.overdue, 10), longWait))
 	return max(half-rand.N(half/10), s.notYet.Sub(s.now()))
 }
 
@@ -220,9 +274,13 @@ func (s *session) extend() {
 		return
 	}
 	s.left /= 2 // time has passed, whatever came of it
+	if s.left/2 < least {
+		s.overdue++
+	}
 	if err == nil && secret.Auth != nil {
 		s.left = time.Duration(secret.Auth.LeaseDuration) * time.Second
 		if s.left > life*2/3 {
+			s.recovered()
 			s.mu.Unlock()
 			return
 		}
@@ -235,6 +293,25 @@ func (s *session) extend() {
 		err = e.wait(ctx)
 	}
 	if err != nil && s.base.Err() == nil {
-		s.log.WarnContext(ctx, "vault token was not extended", "error", err)
+		s.failed(visit, err)
+	}
+}
+
+// failed tells the log that the token will end, once until recovered.
+func (s *session) failed(visit int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.failing && s.visit == visit { // a caller may have logged in meanwhile
+		s.failing = true
+		s.log.WarnContext(s.base, "vault token is not extended; trying on", "error", err)
+	}
+}
+
+// recovered is the end of failed; mu is held.
+func (s *session) recovered() {
+	s.overdue = 0
+	if s.failing {
+		s.failing = false
+		s.log.InfoContext(s.base, "vault token is good again")
 	}
 }

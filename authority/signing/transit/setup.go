@@ -5,17 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/vault/api"
 )
 
-// roleName is the AppRole and the policy that Setup makes.
-const roleName = "countersign"
+// setupName names the AppRole and the policy that Setup makes for a mount, so that
+// installations with mounts of their own do not overwrite each other's. The dot
+// stands for a slash and is in no mount: "a/b" and "a-b" stay two. Vault ignores
+// the case of both names; mounts that differ in it meet in the check of the policy.
+func setupName(mount string) (string, error) {
+	name := "countersign-dev-" + strings.ToLower(strings.ReplaceAll(mount, "/", "."))
+	if !setupForm.MatchString(name) {
+		return "", fmt.Errorf("mount %q cannot name a policy: let it end with a letter or digit", mount)
+	}
+	return name, nil
+}
+
+// setupForm is what Vault takes for a role's name.
+var setupForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*[a-z0-9_]$`)
 
 // Setup prepares a Vault for development: the engine at c.Mount, AppRole, the
 // policy, a role, the sealing key. c.Auth must be allowed all that. It may run
-// any number of times and changes nothing that is right. The returned Auth can do
+// any number of times, changes nothing that is right, and refuses what another
+// installation seems to have made. The returned Auth can do
 // no more than Policy says.
 //
 // In production an operator does this once, as deploy/vault says; the service
@@ -24,6 +39,10 @@ func Setup(ctx context.Context, c Config) (Auth, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
+	}
+	name, err := setupName(c.Mount)
+	if err != nil {
+		return nil, fmt.Errorf("set up vault: %w", err)
 	}
 	client, err := newClient(c)
 	if err != nil {
@@ -34,7 +53,7 @@ func Setup(ctx context.Context, c Config) (Auth, error) {
 		return nil, fmt.Errorf("set up vault: log in: %w", err)
 	}
 	client.SetToken(secret.Auth.ClientToken)
-	s := setup{client: client, config: c}
+	s := setup{client: client, config: c, name: name}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -60,6 +79,7 @@ func Setup(ctx context.Context, c Config) (Auth, error) {
 type setup struct {
 	client *api.Client
 	config Config
+	name   string // of the role and the policy
 }
 
 func (s setup) transit(ctx context.Context) error {
@@ -115,27 +135,49 @@ func (s setup) sealKey(ctx context.Context) error {
 }
 
 func (s setup) policy(ctx context.Context) error {
-	return s.client.Sys().PutPolicyWithContext(ctx, roleName, Policy(s.config.Mount, s.config.Prefix))
+	there, err := s.client.Sys().GetPolicyWithContext(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	want := Policy(s.config.Mount, s.config.Prefix)
+	switch strings.TrimSpace(there) {
+	case strings.TrimSpace(want):
+		return nil
+	case "":
+		return s.client.Sys().PutPolicyWithContext(ctx, s.name, want)
+	default:
+		// Overwriting it would take another installation's rights away while it runs.
+		return fmt.Errorf("policy %[1]s is there with another text: use another mount, or, if nothing else uses it (an older version made it), run: vault policy delete %[1]s", s.name)
+	}
 }
 
 func (s setup) role(ctx context.Context) error {
-	const life, most = 20 * time.Minute, 24 * time.Hour
-	_, err := s.client.Logical().WriteWithContext(ctx, "auth/approle/role/"+roleName, map[string]any{
-		"token_policies":          []string{roleName},
+	// Every start of dev makes a secret id, and one without an end would stay for
+	// ever. Twice the longest life of a token: whenever that token ends, early or
+	// late, the secret is still good for the next. A dev that runs for longer than
+	// two days may be refused then, says so with an ALARM, and is started again.
+	const (
+		life       = 20 * time.Minute
+		most       = 24 * time.Hour
+		secretLife = 2 * most
+	)
+	_, err := s.client.Logical().WriteWithContext(ctx, "auth/approle/role/"+s.name, map[string]any{
+		"token_policies":          []string{s.name},
 		"token_no_default_policy": true,
 		"token_ttl":               int(life.Seconds()),
 		"token_max_ttl":           int(most.Seconds()),
 		"bind_secret_id":          true,
+		"secret_id_ttl":           int(secretLife.Seconds()),
 	})
 	return err
 }
 
 func (s setup) credentials(ctx context.Context) (Auth, error) {
-	role, err := s.client.Logical().ReadWithContext(ctx, "auth/approle/role/"+roleName+"/role-id")
+	role, err := s.client.Logical().ReadWithContext(ctx, "auth/approle/role/"+s.name+"/role-id")
 	if err != nil {
 		return nil, fmt.Errorf("read role id: %w", err)
 	}
-	secret, err := s.client.Logical().WriteWithContext(ctx, "auth/approle/role/"+roleName+"/secret-id", nil)
+	secret, err := s.client.Logical().WriteWithContext(ctx, "auth/approle/role/"+s.name+"/secret-id", nil)
 	if err != nil {
 		return nil, fmt.Errorf("make secret id: %w", err)
 	}

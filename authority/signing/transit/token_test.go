@@ -76,7 +76,7 @@ func load(t *testing.T, b *measured, stop <-chan struct{}) (wait func() int) {
 func TestShortTokensUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.operator(t, "auth/approle/role/countersign", map[string]any{"token_ttl": 5, "token_max_ttl": 7})
+	w.operator(t, "auth/approle/role/countersign-dev-transit", map[string]any{"token_ttl": 5, "token_max_ttl": 7})
 	b := w.backend(t)
 	signingtest.Create(t, b, signingtest.Hotel, 1, signing.ES256)
 	stop := make(chan struct{})
