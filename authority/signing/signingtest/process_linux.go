@@ -1,9 +1,11 @@
 package signingtest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 )
@@ -38,4 +40,23 @@ func run(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
 		}
 	}()
 	return done, <-started
+}
+
+// stopped reports whether every thread of the process stands still.
+func stopped(pid int) bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(stats) == 0 {
+		return false
+	}
+	for _, file := range stats {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		// The state follows the name, which is in parentheses.
+		if i := bytes.LastIndexByte(raw, ')'); i < 0 || i+2 >= len(raw) || raw[i+2] != 'T' {
+			return false
+		}
+	}
+	return true
 }

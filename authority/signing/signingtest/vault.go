@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -150,8 +151,20 @@ func (v *Vault) Seal(t testing.TB) {
 // Kill ends the server as kill -9 does; connections are refused from then on.
 func (v *Vault) Kill() { v.stop() }
 
-// Pause stops the process: connections are accepted, nothing is answered.
-func (v *Vault) Pause(t testing.TB) { v.signal(t, syscall.SIGSTOP) }
+// Pause stops the process: connections are accepted, nothing is answered. It
+// returns when every thread stands still; the signal alone would let one more
+// answer slip out.
+func (v *Vault) Pause(t testing.TB) {
+	t.Helper()
+	v.signal(t, syscall.SIGSTOP)
+	deadline := time.Now().Add(startTimeout)
+	for !stopped(v.cmd.Process.Pid) {
+		if time.Now().After(deadline) {
+			t.Fatal("vault does not stop")
+		}
+		runtime.Gosched()
+	}
+}
 
 // Resume ends Pause.
 func (v *Vault) Resume(t testing.TB) { v.signal(t, syscall.SIGCONT) }

@@ -59,7 +59,8 @@ func TestSlowCreateHoldsNobodyElse(t *testing.T) {
 	}
 	select {
 	case err := <-slow:
-		t.Errorf("another Brand waited for the slow key: %v", err)
+		close(release)
+		t.Fatalf("another Brand waited for the slow key: %v", err)
 	default:
 	}
 	close(release)
