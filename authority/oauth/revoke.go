@@ -14,10 +14,6 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, c call) {
 		h.fail(w, r, nil, invalidRequest("token is missing."))
 		return
 	}
-	// client_id is optional here; where it is given it must be right (M9).
-	if !r.PostForm.Has("client_id") {
-		r.PostForm.Set("client_id", c.who.Agent)
-	}
 	provider := c.provider()
 	if err := provider.NewRevocationRequest(r.Context(), r); err != nil {
 		h.fail(w, r, provider, err)
