@@ -27,6 +27,7 @@ say "tools"
 need postgres postgresql
 need chromium chromium
 need npm npm
+need xz xz-utils
 need cc gcc libc6-dev # the race detector needs a C compiler
 npm ci --prefix e2e --no-audit --no-fund --silent
 

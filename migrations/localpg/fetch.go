@@ -25,17 +25,22 @@ func cacheDir() string {
 	return filepath.Join(os.TempDir(), "countersign-cache")
 }
 
+// source is where a PostgreSQL is fetched from and where it is kept.
+type source struct {
+	repository string // URL; empty for the library's own
+	cache      string
+}
+
 // fetch downloads a PostgreSQL for this machine.
 //
 // The library only brings the programs. Everything it would do itself happens in a
 // throw-away folder: it empties data folders of other versions, knows nothing of
 // root, and wants a fixed port.
-func fetch(ctx context.Context, as *account) (binaries, error) {
-	cache := cacheDir()
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+func (s source) fetch(ctx context.Context, as *account) (binaries, error) {
+	if err := os.MkdirAll(s.cache, 0o755); err != nil {
 		return binaries{}, fmt.Errorf("fetch PostgreSQL: %w", err)
 	}
-	making, err := os.MkdirTemp(cache, "fetching-")
+	making, err := os.MkdirTemp(s.cache, "fetching-")
 	if err != nil {
 		return binaries{}, fmt.Errorf("fetch PostgreSQL: %w", err)
 	}
@@ -48,7 +53,11 @@ func fetch(ctx context.Context, as *account) (binaries, error) {
 		return binaries{}, err
 	}
 	unpacked := filepath.Join(making, "unpacked")
-	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+	config := embeddedpostgres.DefaultConfig()
+	if s.repository != "" {
+		config = config.BinaryRepositoryURL(s.repository)
+	}
+	library := embeddedpostgres.NewDatabase(config.
 		Version(fetchedVersion).Port(uint32(port)).Logger(io.Discard).
 		CachePath(filepath.Join(making, "archive")).
 		BinariesPath(unpacked).
@@ -72,7 +81,7 @@ func fetch(ctx context.Context, as *account) (binaries, error) {
 	if _, missing := os.Stat(filepath.Join(unpacked, "bin", "postgres")); missing != nil {
 		return binaries{}, fmt.Errorf("fetch PostgreSQL: %w", errors.Join(err, missing))
 	}
-	home := filepath.Join(cache, "postgresql-"+string(fetchedVersion))
+	home := filepath.Join(s.cache, "postgresql-"+string(fetchedVersion))
 	// Losing this race is fine: the winner's folder is complete, since it was renamed.
 	if err := os.Rename(unpacked, home); err != nil && !errors.Is(err, os.ErrExist) {
 		return binaries{}, fmt.Errorf("keep PostgreSQL: %w", err)

@@ -75,7 +75,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 func (f *folder) start(ctx context.Context, c Config) (*Server, error) {
-	bin, err := f.binaries(ctx, places(), fetch)
+	bin, err := f.binaries(ctx, places(), source{cache: cacheDir()}.fetch)
 	if err != nil {
 		return nil, err
 	}
