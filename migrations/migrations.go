@@ -45,5 +45,5 @@ func Up(ctx context.Context, ownerURL string) error {
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("apply migrations: %w", err)
 	}
-	return nil
+	return upRiver(ctx, ownerURL)
 }

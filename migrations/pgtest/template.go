@@ -20,7 +20,11 @@ func (s *server) makeTemplate(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	s.template = templatePrefix + key
+	queue, err := migrations.RiverKey()
+	if err != nil {
+		return err
+	}
+	s.template = templatePrefix + key + "_" + queue
 	var exists bool
 	const known = `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`
 	if err := conn.QueryRow(ctx, known, s.template).Scan(&exists); err != nil {
