@@ -45,7 +45,9 @@ type APIKey struct {
 	Name      string
 	Rights    []Right
 	CreatedAt time.Time
-	RevokedAt *time.Time
+	RevokedAt *time.Time // may lie ahead: it was rotated, and both open for a while
+	// LastUsedAt is to the minute; nil: it has opened nothing yet.
+	LastUsedAt *time.Time
 }
 
 const (
@@ -72,7 +74,7 @@ func CreateAPIKey(ctx context.Context, db *DB, brand BrandID, name string, right
 
 // RevokeAPIKey ends the key with the id; an unknown one is ErrBadKey.
 func RevokeAPIKey(ctx context.Context, db *DB, brand BrandID, id string, now time.Time) error {
-	const q = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, @now) WHERE brand_id = @brand AND id = @id`
+	const q = `UPDATE api_keys SET revoked_at = least(revoked_at, @now) WHERE brand_id = @brand AND id = @id`
 	n, err := db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "now": now})
 	if err != nil {
 		return fmt.Errorf("revoke API key of %s: %w", brand, err)
@@ -85,7 +87,7 @@ func RevokeAPIKey(ctx context.Context, db *DB, brand BrandID, id string, now tim
 
 // APIKeys lists the Brand's keys, revoked ones too.
 func APIKeys(ctx context.Context, db *DB, brand BrandID) ([]APIKey, error) {
-	const q = `SELECT id, name, rights, created_at, revoked_at FROM api_keys WHERE brand_id = @brand ORDER BY created_at, id`
+	const q = `SELECT id, name, rights, created_at, revoked_at, last_used_at FROM api_keys WHERE brand_id = @brand ORDER BY created_at, id`
 	keys, err := All[APIKey](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
 	if err != nil {
 		return nil, fmt.Errorf("list API keys of %s: %w", brand, err)
@@ -97,6 +99,7 @@ func APIKeys(ctx context.Context, db *DB, brand BrandID) ([]APIKey, error) {
 type Credentials struct {
 	db   *DB
 	memo Memo[keyRef, storedKey]
+	uses uses
 }
 
 type keyRef struct {
@@ -119,23 +122,31 @@ func NewCredentials(db *DB, now func() time.Time) *Credentials {
 	return c
 }
 
-// Check verifies that the key is the Brand's own, lives, and has the right.
-func (c *Credentials) Check(ctx context.Context, brand BrandID, key string, right Right) error {
+// Check verifies that the key is the Brand's own, lives, and has the right, and
+// returns its id, which is no secret.
+func (c *Credentials) Check(ctx context.Context, brand BrandID, key string, right Right) (id string, err error) {
 	id, secret, ok := splitKey(key)
 	if !ok {
-		return ErrBadKey
+		return "", ErrBadKey
 	}
 	stored, err := c.memo.Get(ctx, keyRef{brand, id})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if subtle.ConstantTimeCompare(stored.SecretHash, keyHash(secret)) != 1 {
-		return ErrBadKey
+		return "", ErrBadKey
 	}
 	if !slices.Contains(stored.Rights, right) {
-		return ErrNoRight
+		return "", ErrNoRight
 	}
-	return nil
+	c.used(ctx, keyRef{brand, id})
+	return id, nil
+}
+
+// KeyID is the part of a key that may be told: who called, in an audit trail.
+func KeyID(key string) string {
+	id, _, _ := splitKey(key)
+	return id
 }
 
 func splitKey(key string) (id, secret string, ok bool) {
@@ -153,8 +164,8 @@ func splitKey(key string) (id, secret string, ok bool) {
 }
 
 func (c *Credentials) load(ctx context.Context, ref keyRef) (storedKey, error) {
-	const q = `SELECT rights, secret_hash FROM api_keys WHERE brand_id = @brand AND id = @id AND revoked_at IS NULL`
-	k, err := One[storedKey](ctx, c.db, ref.brand, q, pgx.NamedArgs{"brand": ref.brand, "id": ref.id})
+	const q = `SELECT rights, secret_hash FROM api_keys WHERE brand_id = @brand AND id = @id AND (revoked_at IS NULL OR revoked_at > @now)`
+	k, err := One[storedKey](ctx, c.db, ref.brand, q, pgx.NamedArgs{"brand": ref.brand, "id": ref.id, "now": c.memo.Now()})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return storedKey{}, ErrBadKey
 	}

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -18,11 +19,13 @@ const (
 // State is whether a Brand works.
 type State string
 
+// Pending is a Brand without a tried signing key: to agents it does not exist.
 // Paused answers 503 and is reversible; Closed ends everything but the JWKS.
 const (
-	Active State = "active"
-	Paused State = "paused"
-	Closed State = "closed"
+	Pending State = "pending"
+	Active  State = "active"
+	Paused  State = "paused"
+	Closed  State = "closed"
 )
 
 // Brand is one tenant as its settings describe it. Values are shared between
@@ -32,6 +35,7 @@ type Brand struct {
 	Provider     string
 	Audience     string // what a pa-jwt must name in aud (M3)
 	Name         string
+	Organisation string // who stands behind it
 	Description  string
 	Mode         Mode
 	State        State
@@ -45,12 +49,35 @@ type Brand struct {
 	PrivacyURL     string
 	TokenLifetime  time.Duration
 	Grace          time.Duration // how long a spent refresh token still answers with its successor
+	IdleDays       int           // how long an agent may stay away before its grant ends
 	GrantDays      []int         // the choices a person has
 	GrantDefault   int
 	SigningAlg     string
-	RotationDays   int     // how often its key changes by itself
-	Scopes         []Scope // on the card, in the Brand's order; retired ones are absent
+	RotationDays   int // how often its key changes by itself
+	// SkipConsent lets an agent that asks only for what it has through with one
+	// Continue; never for high-impact scopes.
+	SkipConsent bool
+	// ConnectedURL, Languages and Agents are as in Settings.
+	ConnectedURL string
+	Languages    []string
+	Agents       string
+	// Proven: a domain is shown to be the Brand's own, or the operator let it in.
+	// Until then only test agents work with it.
+	Proven bool
+	Domain string  // the first it proved whose proof still stands; empty: none
+	Logo   string  // the hash of its logo; empty: it has none
+	Scopes []Scope // on the card, in the Brand's order; retired ones are absent
+	// DetailTypes are those whose scope is on the card, by name.
+	DetailTypes []DetailType
 }
+
+// Exists reports whether the Brand is there for agents at all. One that is not
+// answers 404, before anybody is asked who they are.
+func (b *Brand) Exists() bool { return b.State != Pending && b.State != Closed }
+
+// Open reports whether agents may come that nobody has registered. A Brand that
+// has proved nothing is never open: whoever called himself a bank would draw them.
+func (b *Brand) Open() bool { return b.State == Active && b.Proven && b.Agents == AgentsOpen }
 
 // Scope is one thing a Brand lets agents do.
 type Scope struct {
@@ -99,8 +126,21 @@ func (b *Brand) RevocationEndpoint() string { return b.Issuer + "/revoke" }
 // IntrospectionEndpoint is the RFC 7662 URL.
 func (b *Brand) IntrospectionEndpoint() string { return b.Issuer + "/introspect" }
 
+// GrantManagementEndpoint is what an agent puts the id of a grant behind, after a
+// slash, to ask about it or to end it.
+func (b *Brand) GrantManagementEndpoint() string { return b.Issuer + "/grants" }
+
 // JWKSURI is where the Brand's public keys stand.
 func (b *Brand) JWKSURI() string { return b.Issuer + "/jwks.json" }
+
+// StatusListURI is where the status list with the number stands.
+func (b *Brand) StatusListURI(list int) string { return b.Issuer + "/status/" + strconv.Itoa(list) }
+
+// StatusListsURI is where the URIs of all its status lists stand.
+func (b *Brand) StatusListsURI() string { return b.Issuer + "/status" }
+
+// LogURI names the log of the Brand's receipts; what is public of it stands below.
+func (b *Brand) LogURI() string { return b.Issuer + "/log" }
 
 // MetadataURL is the RFC 8414 document in the form that appends to the issuer.
 func (b *Brand) MetadataURL() string {

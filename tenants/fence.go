@@ -134,6 +134,15 @@ func (db *DB) Tx(ctx context.Context, brand BrandID, fn func(pgx.Tx) error) erro
 	})
 }
 
+// Enter moves a transaction that has to do with several Brands into the fence
+// of the next one.
+func Enter(ctx context.Context, tx pgx.Tx, brand BrandID) error {
+	if _, err := tx.Exec(ctx, setBrand, string(brand)); err != nil {
+		return fmt.Errorf("enter brand %s: %w", brand, err)
+	}
+	return nil
+}
+
 // CheckFence refuses a login that row-level security does not hold: a
 // superuser's, the tables' owner's, or one that is no member of
 // countersign_app. With such a login everything would work, and the second

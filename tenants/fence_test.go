@@ -112,3 +112,37 @@ func TestServiceLoginMustBeFenced(t *testing.T) {
 		t.Fatal("a superuser passes")
 	}
 }
+
+// The trail's trigger works with its owner's rights. Whoever holds the service's
+// login can neither put heads of his own in front of the real ones nor have them
+// moved for a table of his own.
+func TestNobodyLendsTheTrailAHead(t *testing.T) {
+	w := authoritytest.New(t)
+	const fact = `INSERT INTO public.audit_events (brand_id, at, actor, event) VALUES ('harbor-hotel', now(), 'system', $1)`
+	w.Exec(t, fact, "first")
+	err := w.DB.Tx(t.Context(), w.Hotel.ID, func(tx pgx.Tx) error {
+		for _, q := range []string{
+			`CREATE TEMP TABLE audit_heads (LIKE public.audit_heads INCLUDING ALL)`,
+			`INSERT INTO pg_temp.audit_heads VALUES ('harbor-hotel', 41, 'forged')`,
+			`GRANT ALL ON pg_temp.audit_heads TO PUBLIC`,
+		} {
+			if _, err := tx.Exec(t.Context(), q); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), fact, "second")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'second' AND seq = 2`); n != 1 {
+		t.Error("an event was chained to a head that its writer had made")
+	}
+	_, err = w.DB.Exec(t.Context(), w.Hotel.ID, `
+		WITH x AS (SELECT has_function_privilege('audit_chain()', 'EXECUTE') AS may)
+		SELECT 1 / (1 - may::int) FROM x`, nil)
+	if err != nil {
+		t.Errorf("the service may attach the trail's trigger to tables of its own: %v", err)
+	}
+}

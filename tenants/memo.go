@@ -114,6 +114,18 @@ func (m *Memo[K, V]) keep(key K, e *memoEntry[V], l *memoLoad[V]) {
 	}
 }
 
+// Last returns what is remembered for key, however old: for a Load that may find
+// that it still stands.
+func (m *Memo[K, V]) Last(key K) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[key]; e != nil && !e.loaded.IsZero() {
+		return e.value, true
+	}
+	var zero V
+	return zero, false
+}
+
 // Forget drops what is remembered for key, after a change made here.
 func (m *Memo[K, V]) Forget(key K) {
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,30 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Provider is an organisation that assigns one audience to personal agents.
-type Provider struct {
-	ID, Name, Audience string
-}
-
-// SaveProvider creates the Provider or renames it. Its audience is set once:
-// changing it would make every agent's pa-jwt useless at a stroke.
-func SaveProvider(ctx context.Context, db *DB, p Provider, now time.Time) error {
-	const q = `
-		INSERT INTO providers (id, name, audience, created_at)
-		VALUES (@id, @name, @audience, @now)
-		ON CONFLICT (id) DO UPDATE SET name = excluded.name
-		 WHERE providers.audience = excluded.audience
-		RETURNING id`
-	var id string
-	err := db.pool.QueryRow(ctx, q, pgx.NamedArgs{"id": p.ID, "name": p.Name, "audience": p.Audience, "now": now}).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("save provider %s: its audience is already another one and never changes", p.ID)
-	}
-	if err != nil {
-		return fmt.Errorf("save provider %s: %w", p.ID, err)
-	}
-	return nil
-}
+// usualIdleDays is for Brands that say nothing of it.
+const usualIdleDays = 30
 
 // SaveBrand creates the Brand or brings its settings to b, scopes included:
 // scopes that b does not name are retired, never deleted, because grants and
@@ -48,9 +27,11 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 	const brand = `
 		INSERT INTO brands (id, provider_id, name, description, mode, state, delegation, interface_url, issuer,
 		                    identity_scheme, colour, support_url, privacy_url, token_seconds, grace_seconds,
-		                    grant_days, grant_days_default, signing_alg, rotation_days, created_at)
+		                    grant_days, grant_days_default, signing_alg, rotation_days, idle_days, skip_consent,
+		                    connected_url, languages, agents, proven, created_at)
 		VALUES (@id, @provider, @name, @description, @mode, @state, @delegation, @interface, @issuer,
-		        @scheme, @colour, @support, @privacy, @token, @grace, @days, @default, @alg, @rotation, @now)
+		        @scheme, @colour, @support, @privacy, @token, @grace, @days, @default, @alg, @rotation, @idle, @skip,
+		        @connected, coalesce(@languages::text[], '{}'), coalesce(nullif(@agents, ''), 'registered'), @proven, @now)
 		ON CONFLICT (id) DO UPDATE
 		   SET provider_id = excluded.provider_id,
 		       name = excluded.name, description = excluded.description, mode = excluded.mode,
@@ -60,7 +41,9 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 		       support_url = excluded.support_url, privacy_url = excluded.privacy_url,
 		       token_seconds = excluded.token_seconds, grace_seconds = excluded.grace_seconds,
 		       grant_days = excluded.grant_days, grant_days_default = excluded.grant_days_default,
-		       signing_alg = excluded.signing_alg, rotation_days = excluded.rotation_days
+		       signing_alg = excluded.signing_alg, rotation_days = excluded.rotation_days, idle_days = excluded.idle_days,
+		       skip_consent = excluded.skip_consent, connected_url = excluded.connected_url,
+		       languages = excluded.languages, agents = excluded.agents, proven = excluded.proven
 		 WHERE brands.state <> 'closed'`
 	// Positions are unique, so retired and reordered scopes first step aside.
 	const aside = `
@@ -89,13 +72,14 @@ func SaveBrand(ctx context.Context, db *DB, b Brand, now time.Time) error {
 			"scheme": b.IdentityScheme, "colour": b.Colour, "support": b.SupportURL, "privacy": b.PrivacyURL,
 			"token": int(b.TokenLifetime / time.Second), "grace": int(b.Grace / time.Second),
 			"days": b.GrantDays, "default": b.GrantDefault, "alg": b.SigningAlg,
-			"rotation": b.RotationDays, "now": now,
+			"rotation": b.RotationDays, "idle": cmp.Or(b.IdleDays, usualIdleDays), "skip": b.SkipConsent,
+			"connected": b.ConnectedURL, "languages": b.Languages, "agents": b.Agents, "proven": b.Proven, "now": now,
 		})
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return errors.New("the brand is closed, and that is final")
+			return ErrClosed
 		}
 		if _, err := tx.Exec(ctx, aside, pgx.NamedArgs{"id": b.ID, "ids": ids, "now": now}); err != nil {
 			return err
@@ -164,15 +148,44 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// SetState pauses, resumes or closes a Brand. Closed is final.
+// ErrClosed is returned for a change of a Brand that is closed.
+var ErrClosed = errors.New("the brand is closed, and that is final")
+
+// ErrPendingBrand is returned for a Brand that has no signing key yet.
+var ErrPendingBrand = errors.New("the brand has no signing key yet")
+
+// SetState pauses, resumes or closes a Brand. Closed is final (ErrClosed), and
+// Pending ends only with a signing key, in Launch, or when the Brand is closed
+// (ErrPendingBrand).
 func SetState(ctx context.Context, db *DB, id BrandID, state State) error {
-	const q = `UPDATE brands SET state = @state WHERE id = @brand AND state <> 'closed'`
-	n, err := db.Exec(ctx, id, q, pgx.NamedArgs{"brand": id, "state": state})
+	return db.Tx(ctx, id, func(tx pgx.Tx) error {
+		_, err := SetStateIn(ctx, tx, id, state)
+		return err
+	})
+}
+
+// SetStateIn is SetState in a transaction that has more to do. It reports
+// whether the Brand was in another state before.
+func SetStateIn(ctx context.Context, tx pgx.Tx, id BrandID, state State) (bool, error) {
+	const find = `SELECT state FROM brands WHERE id = @brand FOR NO KEY UPDATE`
+	const set = `UPDATE brands SET state = @state WHERE id = @brand`
+	args := pgx.NamedArgs{"brand": id, "state": state}
+	var before State
+	err := tx.QueryRow(ctx, find, args).Scan(&before)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		err = ErrNoBrand
+	case err == nil && before == state:
+		return false, nil
+	case err == nil && before == Closed:
+		err = ErrClosed
+	case err == nil && before == Pending && state != Closed:
+		err = ErrPendingBrand
+	case err == nil:
+		_, err = tx.Exec(ctx, set, args)
+	}
 	if err != nil {
-		return fmt.Errorf("set brand %s %s: %w", id, state, err)
+		return false, fmt.Errorf("set brand %s %s: %w", id, state, err)
 	}
-	if n == 0 {
-		return fmt.Errorf("set brand %s %s: %w", id, state, ErrNoBrand)
-	}
-	return nil
+	return true, nil
 }

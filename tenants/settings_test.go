@@ -185,7 +185,7 @@ func TestClosedIsFinal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := tenants.SetState(t.Context(), w.DB, w.Hotel.ID, tenants.Active); !errors.Is(err, tenants.ErrNoBrand) {
+	if err := tenants.SetState(t.Context(), w.DB, w.Hotel.ID, tenants.Active); !errors.Is(err, tenants.ErrClosed) {
 		t.Fatal(err)
 	}
 	if err := tenants.SaveBrand(t.Context(), w.DB, *w.Hotel, w.Clock.Now()); err == nil {

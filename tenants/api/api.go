@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -8,9 +10,13 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
+	"countersign.dev/authority"
+	"countersign.dev/authority/events"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
+	"golang.org/x/time/rate"
 )
 
 // Config is what a Handler needs.
@@ -18,37 +24,84 @@ type Config struct {
 	Brands      *tenants.Directory
 	Credentials *tenants.Credentials
 	Keys        *signing.Keys
+	Authority   *authority.Authority
+	Outbox      *events.Outbox
 	// Policy is how the Brand's keys are meant to be.
 	Policy func(*tenants.Brand) signing.Policy
-	Log    *slog.Logger
+	DB     *tenants.DB
+	Sealer tenants.Sealer
+	Site   tenants.Site
+	Prover tenants.Prover
+	Asks   *tenants.Asks
+	// Editor runs changes in the name of the API key with the id.
+	Editor func(keyID string) tenants.Editor
+	// ExamineInterface reads the Brand through its public URLs as a strict agent
+	// does; ExamineLogin reads what a provider says of itself.
+	ExamineInterface func(context.Context, *tenants.Brand) []tenants.Line
+	ExamineLogin     func(context.Context, tenants.LoginConnection) []tenants.Line
+	// TryAgent sends the Brand's own agent a test call.
+	TryAgent func(context.Context, tenants.BrandID) (tenants.AgentTried, error)
+	// Recognise tells registered agents from others, and Apply takes agents' own
+	// applications.
+	Recognise Recognise
+	Apply     Apply
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Handler serves the admin API.
-type Handler struct{ Config }
+type Handler struct {
+	Config
+	// Each application makes us fetch from an address that a stranger names.
+	applications *rate.Limiter
+}
 
 // New returns a Handler.
-func New(c Config) *Handler { return &Handler{c} }
+func New(c Config) *Handler {
+	const burst = 20
+	return &Handler{Config: c, applications: rate.NewLimiter(rate.Every(time.Second), burst)}
+}
 
 // Routes registers every route of this package.
 func (h *Handler) Routes(mux *http.ServeMux) {
-	const brand = "/api/v1/brands/{brand}/"
-	mux.Handle("GET "+brand+"keys", h.admin(h.listKeys))
-	mux.Handle("POST "+brand+"keys", h.admin(h.rotateKey))
-	mux.Handle("POST "+brand+"keys/{kid}/retire", h.admin(h.retireKey))
-	mux.Handle("POST "+brand+"keys/{kid}/revoke", h.admin(h.revokeKey))
+	for _, r := range h.routes() {
+		mux.Handle(r.method+" "+prefix+r.path, h.admin(h.once(r.serve)))
+	}
+	mux.HandleFunc(applyRoute.method+" /api/v1/"+applyRoute.path, h.applyAgent)
+	mux.HandleFunc(audiencesRoute.method+" /api/v1/"+audiencesRoute.path, h.audiences)
+	mux.HandleFunc("GET /api/v1/openapi.json", h.openAPI)
 }
+
+const prefix = "/api/v1/brands/{brand}/"
+
+// serve answers a call that has shown the Brand's key.
+type serve func(http.ResponseWriter, *http.Request, caller) error
+
+// caller is whose key opened, and the Brand that it opened.
+type caller struct {
+	*tenants.Brand
+	key  string // the key's id
+	edit tenants.Editor
+}
+
+// by is how the trail names the caller: an admin, by the key's id.
+func (c caller) by() authority.By { return authority.By{Actor: "admin", ID: c.key, Channel: "api"} }
 
 // admin checks the Brand credential. An unknown Brand and a wrong key are told
 // alike: the API tells strangers nothing about who is here.
-func (h *Handler) admin(serve func(http.ResponseWriter, *http.Request, *tenants.Brand) error) http.Handler {
+func (h *Handler) admin(serve serve) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		brand, err := h.Brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand")))
+		var key string
 		if err == nil {
-			err = h.Credentials.Check(r.Context(), brand.ID, bearer(r), tenants.RightAdmin)
+			key, err = h.Credentials.Check(r.Context(), brand.ID, bearer(r), tenants.RightAdmin)
 		}
 		if err == nil {
-			err = serve(w, r, brand)
+			err = serve(w, r, caller{brand, key, h.Editor(key)})
+			if r.Method != http.MethodGet {
+				h.Brands.Forget(brand.ID)
+			}
 		}
 		if err != nil {
 			h.fail(w, r, err)
@@ -74,6 +127,8 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
+	// Errors are all mistakes of the body, each with the way to mend it.
+	Errors tenants.Problems `json:"errors,omitempty"`
 }
 
 func (p problem) Error() string { return p.Title }
@@ -81,6 +136,7 @@ func (p problem) Error() string { return p.Title }
 // fail is the one place where an error becomes a problem document.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem{Title: "Something went wrong on our side", Status: http.StatusInternalServerError}
+	var problems tenants.Problems
 	switch {
 	case errors.As(err, &p):
 	case errors.Is(err, tenants.ErrNoBrand), errors.Is(err, tenants.ErrBadKey):
@@ -89,6 +145,12 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, tenants.ErrNoRight):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign", error="insufficient_scope"`)
 		p = problem{Title: "The API key lacks the right admin", Status: http.StatusForbidden}
+	case errors.As(err, &problems):
+		p = problem{Title: "That cannot be set", Status: http.StatusUnprocessableEntity, Detail: "Nothing has changed.", Errors: problems}
+	case refused(err) != "":
+		p = problem{Title: refused(err), Status: http.StatusConflict, Detail: "Nothing has changed."}
+	case missing(err) != "":
+		p = problem{Title: missing(err), Status: http.StatusNotFound}
 	case errors.Is(err, signing.ErrNextExists):
 		p = problem{
 			Title: "A next key is already published", Status: http.StatusConflict,
@@ -98,7 +160,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p = problem{Title: "The key signs now", Status: http.StatusConflict, Detail: "Publish a next key, or revoke this one."}
 	case errors.Is(err, signing.ErrNoKey):
 		p = problem{Title: "The Brand has no such key", Status: http.StatusNotFound}
-	case errors.Is(err, signing.ErrUnavailable), tenants.Unavailable(err):
+	case errors.Is(err, authority.ErrUnknown):
+		p = problem{Title: "The Brand has no such grant, or it does not hold that", Status: http.StatusNotFound}
+	case errors.Is(err, signing.ErrUnavailable), errors.Is(err, authority.ErrTrail), tenants.Unavailable(err):
 		w.Header().Set("Retry-After", "5")
 		p = problem{Title: "Try again in a moment", Status: http.StatusServiceUnavailable, Detail: "Nothing has changed."}
 	}
@@ -107,6 +171,51 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.Type = "about:blank"
 	write(w, p.Status, "application/problem+json", p)
+}
+
+// refused is what the state of things does not allow; empty: something else.
+func refused(err error) string {
+	for sentinel, say := range map[error]string{
+		tenants.ErrClosed:          "The Brand is closed, and that is final",
+		tenants.ErrLive:            "People log in through this connection",
+		tenants.ErrConnectionMoved: "The login connections changed meanwhile",
+		tenants.ErrLastDomain:      "This is the Brand's last proven domain",
+		tenants.ErrChangeOver:      "The change has been decided, or its time is over",
+		tenants.ErrChangeStale:     "What it was asked about has changed since",
+		tenants.ErrTooMany:         "Too many changes wait for an owner already",
+		tenants.ErrTooManyWebhooks: "Too many webhook endpoints are on already",
+		tenants.ErrMember:          "Is a member of the Brand already",
+		events.ErrOff:              "The endpoint is off; enable it first",
+	} {
+		if errors.Is(err, sentinel) {
+			return say
+		}
+	}
+	return ""
+}
+
+// missing is what the Brand does not have; another Brand's is not there either.
+func missing(err error) string {
+	for sentinel, say := range map[error]string{
+		tenants.ErrNoScope:      "The Brand has no such scope",
+		tenants.ErrNoDetailType: "The Brand has no such type of authorization details",
+		tenants.ErrNoDomain:     "The Brand has not added this domain",
+		tenants.ErrNoConnection: "The Brand has no such login connection",
+		tenants.ErrNoLogin:      "The Brand has no such login connection",
+		tenants.ErrNoLogo:       "The Brand has no logo",
+		tenants.ErrNoChange:     "The Brand has no such change",
+		tenants.ErrNoWebhook:    "The Brand has no such webhook endpoint",
+		tenants.ErrNotMember:    "The Brand has no such member",
+		tenants.ErrNoInvitation: "The Brand has no such open invitation",
+
+		tenants.ErrNoAgentEndpoint: "The Brand has not said where its agent is",
+		events.ErrNoDelivery:       "There is no such delivery, or it is under way",
+	} {
+		if errors.Is(err, sentinel) {
+			return say
+		}
+	}
+	return ""
 }
 
 func write(w http.ResponseWriter, status int, contentType string, v any) {
@@ -122,17 +231,47 @@ func write(w http.ResponseWriter, status int, contentType string, v any) {
 // read decodes a small JSON body strictly: a misspelt member is a mistake to be
 // told, not to be passed over.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
-	const largest = 16 << 10
+	const largest = 64 << 10
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return problem{Title: "Send JSON", Status: http.StatusUnsupportedMediaType}
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, largest))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
+	if err != nil {
+		return problem{Title: "The body breaks off, or is larger than 64 KiB", Status: http.StatusBadRequest}
+	}
+	return decode(raw, into)
+}
+
+func decode(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return problem{Title: "The body is not what is expected here", Status: http.StatusBadRequest}
+		return problem{Title: "The body is not what is expected here", Status: http.StatusBadRequest, Detail: misread(err)}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem{Title: "The body goes on after its end", Status: http.StatusBadRequest}
+	}
+	return nil
+}
+
+// misread says where a body is wrong, as far as that can be said without
+// repeating it.
+func misread(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "Member " + wrong.Field + " should be " + wrong.Type.String() + "."
+	}
+	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok && len(name) < 100 {
+		return "There is no member " + name + "."
+	}
+	return "It is not one JSON object."
+}
+
+// nothing refuses a body where none is expected: whoever sends one means more
+// than would be done.
+func nothing(w http.ResponseWriter, r *http.Request) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1))
+	if err != nil || len(body) > 0 {
+		return problem{Title: "Send no body here", Status: http.StatusBadRequest, Detail: "Nothing has changed."}
 	}
 	return nil
 }

@@ -1,15 +1,20 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
@@ -18,22 +23,73 @@ import (
 
 type admin struct {
 	*authoritytest.World
-	t   *testing.T
-	url string
-	key string
+	t           *testing.T
+	origin, url string
+	key         string
+	rules       *authority.Authority
+	asks        *tenants.Asks
+	world       *published
+	mu          sync.Mutex
+	body        []byte // of the last answer
+}
+
+// published is what the world has published: TXT records.
+type published struct{ records map[string][]string }
+
+func (p *published) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("nobody answers")
+}
+
+func (p *published) LookupTXT(_ context.Context, name string) ([]string, error) {
+	return p.records[strings.TrimSuffix(name, ".")], nil
 }
 
 func newAdmin(t *testing.T) *admin {
 	t.Helper()
 	w := authoritytest.New(t)
 	mux := http.NewServeMux()
+	now := w.Clock.Now
+	site := tenants.Site{PublicURL: authoritytest.PublicURL}
+	a := &admin{World: w, t: t, rules: w.Authority(nil), world: &published{records: map[string][]string{}}}
+	appliers := tenants.SettingsAppliers(w.DB, site)
+	maps.Copy(appliers, tenants.AgentAppliers(w.DB, w.Master, site))
+	a.asks = &tenants.Asks{DB: w.DB, Sealer: w.Master, Now: now, Appliers: appliers}
+	rules := a.rules
 	api.New(api.Config{
-		Brands: w.Brands, Credentials: tenants.NewCredentials(w.DB, w.Clock.Now), Keys: w.NewKeys(),
-		Policy: func(*tenants.Brand) signing.Policy { return signing.Policy{Alg: signing.ES256, Backend: "local"} }, Log: slog.New(slog.DiscardHandler),
+		Brands: w.Brands, Credentials: tenants.NewCredentials(w.DB, now), Keys: w.NewKeys(), Authority: rules,
+		Policy: func(*tenants.Brand) signing.Policy { return signing.Policy{Alg: signing.ES256, Backend: "local"} },
+		DB:     w.DB, Sealer: w.Master, Site: site, Asks: a.asks, Now: now,
+		Prover: tenants.Prover{HTTP: &http.Client{Transport: a.world}, DNS: a.world},
+		Editor: func(keyID string) tenants.Editor {
+			return rules.Editor(authority.By{Actor: "admin", ID: keyID, Channel: "api"})
+		},
+		ExamineInterface: func(_ context.Context, b *tenants.Brand) []tenants.Line {
+			return []tenants.Line{{What: "card", At: b.CardURL(), State: "ok"}}
+		},
+		ExamineLogin: func(_ context.Context, l tenants.LoginConnection) []tenants.Line {
+			return []tenants.Line{{What: "issuer", At: l.Issuer, State: "ok"}}
+		},
+		Recognise: func(_ context.Context, token string) (string, error) {
+			if token == "proof of Aria" {
+				return authoritytest.Alex.Agent, nil
+			}
+			return "", nil
+		},
+		TryAgent: func(ctx context.Context, brand tenants.BrandID) (tenants.AgentTried, error) {
+			_, err := tenants.AgentEndpointOf(ctx, w.DB, brand)
+			return tenants.AgentTried{Took: time.Second, Text: "Hello."}, err
+		},
+		Apply: func(_ context.Context, _ api.Application, token string) (string, error) {
+			if token != "proof" {
+				return "no proof", nil
+			}
+			return "", nil
+		},
+		Log: slog.New(slog.DiscardHandler),
 	}).Routes(mux)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
-	a := &admin{World: w, t: t, url: s.URL + "/api/v1/brands/"}
+	a.origin, a.url = s.URL, s.URL+"/api/v1/brands/"
 	a.key = a.newKey(w.Hotel, tenants.RightAdmin)
 	return a
 }
@@ -66,6 +122,9 @@ func (a *admin) call(method, path, key, body string) (status int, got map[string
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	a.mu.Lock()
+	a.body = raw
+	a.mu.Unlock()
 	if strings.Contains(string(raw), `"d":`) {
 		a.t.Fatalf("a private member: %s", raw)
 	}
@@ -85,6 +144,12 @@ func TestOnlyTheBrandsAdminKeyOpens(t *testing.T) {
 		want      int
 	}{
 		"no key":                {"harbor-hotel/keys", "", 401},
+		"no key, grants":        {"harbor-hotel/grants", "", 401},
+		"no key, audit":         {"harbor-hotel/audit", "", 401},
+		"another's, grants":     {"harbor-hotel/grants", a.newKey(a.Shop, tenants.RightAdmin), 401},
+		"another's, audit":      {"harbor-hotel/audit", a.newKey(a.Shop, tenants.RightAdmin), 401},
+		"no right, grants":      {"harbor-hotel/grants", a.newKey(a.Hotel, tenants.RightIntrospect), 403},
+		"no right, audit":       {"harbor-hotel/audit", a.newKey(a.Hotel, tenants.RightEvents), 403},
 		"nonsense":              {"harbor-hotel/keys", "x", 401},
 		"another Brand's":       {"harbor-hotel/keys", a.newKey(a.Shop, tenants.RightAdmin), 401},
 		"unknown Brand":         {"nobody/keys", a.key, 401},
@@ -142,6 +207,11 @@ func TestKeysThroughTheAPI(t *testing.T) {
 	}
 	if status, _ := a.call(http.MethodPost, "harbor-hotel/keys/"+current+"/revoke", a.key, `{"reason":"laptop stolen"}`); status != http.StatusOK {
 		t.Errorf("revoke: %d", status)
+	}
+	events := a.Count(t, `SELECT count(*) FROM audit_events WHERE brand_id = 'harbor-hotel' AND actor = 'admin' AND channel = 'api'
+		AND actor_id <> '' AND event IN ('key.next', 'key.retired', 'key.revoked')`)
+	if events != 3 {
+		t.Errorf("%d of 3 acts stand in the trail under the key's id", events)
 	}
 	archive, err := a.NewKeys().Archive(t.Context(), a.Hotel.ID)
 	if err != nil || !strings.Contains(string(archive.Body), "laptop stolen") {

@@ -1,11 +1,15 @@
 // Package api is the admin API of a Brand: JSON over HTTPS under
 // /api/v1/brands/{brand}, authenticated with an API key that has the right
-// "admin". Errors are RFC 9457 problem documents.
+// "admin". What it offers stands in routes.go, one line a call, and the OpenAPI
+// document at /api/v1/openapi.json is made from that list.
 //
-// Today it speaks of keys:
+// It promises:
 //
-//	GET  keys               every key: next, current, retired, revoked
-//	POST keys               publish a next key; it takes its turn by itself
-//	POST keys/{kid}/retire  take a next key back
-//	POST keys/{kid}/revoke  {"reason": …} the key may be in other hands
+//   - Errors are RFC 9457 problem documents. Mistakes in a body are told all at
+//     once, each with the way to mend it, and nothing has changed.
+//   - A call that bears an Idempotency-Key is done once within a day; the same
+//     call again gets the same answer.
+//   - What moves where people log in, where tokens are good, or who may act as
+//     the Brand, is only asked for here (202): an owner decides.
+//   - Every change stands in the Brand's audit trail under the API key's id.
 package api

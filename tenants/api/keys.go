@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"countersign.dev/authority/signing"
-	"countersign.dev/tenants"
 )
 
 // keyView is a key as the API shows it. It has no private half to show.
@@ -22,6 +21,10 @@ type keyView struct {
 	Reason    *string    `json:"reason,omitempty"`     // of a revoked key
 }
 
+type keysReply struct {
+	Keys []keyView `json:"keys"`
+}
+
 func view(k signing.KeyInfo) keyView {
 	v := keyView{
 		KID: k.KID, State: k.State, Alg: string(k.Alg), Backend: k.Backend,
@@ -34,8 +37,11 @@ func view(k signing.KeyInfo) keyView {
 	return v
 }
 
-func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
-	keys, err := h.Keys.List(r.Context(), brand.ID)
+// keys are the Brand's as this caller changes them: the trail says who.
+func (h *Handler) keys(c caller) *signing.Keys { return h.Keys.Noted(h.Authority.NoteKeys(c.by())) }
+
+func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, c caller) error {
+	keys, err := h.Keys.List(r.Context(), c.ID)
 	if err != nil {
 		return err
 	}
@@ -43,13 +49,13 @@ func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, brand *tenant
 	for i, k := range keys {
 		views[i] = view(k)
 	}
-	write(w, http.StatusOK, "application/json", map[string]any{"keys": views})
+	write(w, http.StatusOK, "application/json", keysReply{views})
 	return nil
 }
 
-func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
-	p := h.Policy(brand)
-	next, err := h.Keys.Prepare(r.Context(), brand.ID, p.Backend, p.Alg)
+func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, c caller) error {
+	p := h.Policy(c.Brand)
+	next, err := h.keys(c).Prepare(r.Context(), c.ID, p.Backend, p.Alg)
 	if err != nil {
 		return err
 	}
@@ -57,14 +63,14 @@ func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, brand *tenan
 	return nil
 }
 
-func (h *Handler) retireKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
-	if err := h.Keys.Retire(r.Context(), brand.ID, r.PathValue("kid")); err != nil {
+func (h *Handler) retireKey(w http.ResponseWriter, r *http.Request, c caller) error {
+	if err := h.keys(c).Retire(r.Context(), c.ID, r.PathValue("kid")); err != nil {
 		return err
 	}
-	return h.listKeys(w, r, brand)
+	return h.listKeys(w, r, c)
 }
 
-func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) error {
+func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, c caller) error {
 	var body struct {
 		Reason string `json:"reason"`
 	}
@@ -78,14 +84,14 @@ func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, brand *tenan
 			Detail: "The reason stands in the public archive of keys.",
 		}
 	}
-	err := h.Keys.Revoke(r.Context(), brand.ID, r.PathValue("kid"), body.Reason, h.Policy(brand))
+	err := h.keys(c).Revoke(r.Context(), c.ID, r.PathValue("kid"), body.Reason, h.Policy(c.Brand))
 	if errors.Is(err, signing.ErrNoSuccessor) {
 		// It is revoked; the list shows that no key is current.
-		h.Log.ErrorContext(r.Context(), "ALARM: no key signs for a Brand", "brand", string(brand.ID), "error", err)
+		h.Log.ErrorContext(r.Context(), "ALARM: no key signs for a Brand", "brand", string(c.ID), "error", err)
 		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	return h.listKeys(w, r, brand)
+	return h.listKeys(w, r, c)
 }

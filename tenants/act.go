@@ -1,0 +1,96 @@
+package tenants
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Record writes a fact about a Brand into the trail, in the transaction that
+// makes it true. by is the member's id. detail holds ids and words of ours, never
+// a name or an address.
+type Record func(ctx context.Context, tx pgx.Tx, brand BrandID, by uuid.UUID, event string, detail map[string]any) error
+
+// Act is a change that a member makes to a Brand.
+type Act struct {
+	Brand  BrandID
+	By     uuid.UUID
+	Event  string
+	Detail map[string]any
+	// Tell is whether every owner hears of it by mail.
+	Tell   bool
+	Record Record
+	Now    time.Time
+}
+
+// Do runs fn in one transaction with the notices to the owners and the fact in
+// the trail: all of it becomes true or nothing does. The owners who are told are
+// those from before the change: whoever is removed by it hears of it too.
+func (a Act) Do(ctx context.Context, db *DB, fn func(pgx.Tx) error) error {
+	err := db.Tx(ctx, a.Brand, func(tx pgx.Tx) error {
+		if a.Tell {
+			if err := a.tellOwners(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if err := fn(tx); err != nil {
+			return err
+		}
+		// The trail's head stays locked until the end, so it is written last.
+		return a.Record(ctx, tx, a.Brand, a.By, a.Event, a.Detail)
+	})
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", a.Event, a.Brand, err)
+	}
+	return nil
+}
+
+func (a Act) tellOwners(ctx context.Context, tx pgx.Tx) error {
+	const q = `
+		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
+		SELECT brand_id, gen_random_uuid(), person_id, @event, jsonb_build_object('by', @by::uuid), @now
+		  FROM memberships
+		 WHERE brand_id = @brand AND role = 'owner'`
+	_, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "event": a.Event, "by": a.By, "now": a.Now})
+	return err
+}
+
+// Notice is mail that is due.
+type Notice struct {
+	ID        uuid.UUID `db:"id"`
+	Kind      string    // the event
+	Email     string    // to whom, as they write it
+	Language  string
+	ByName    string // who did it
+	CreatedAt time.Time
+}
+
+// ClaimNotices takes the Brand's notices that wait. A claim that leads to nothing
+// is over after a few minutes, and somebody else sends them.
+func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]Notice, error) {
+	const q = `
+		UPDATE notices n SET claimed_at = @now
+		  FROM people p
+		 WHERE n.brand_id = @brand AND n.person_id = p.id AND n.sent_at IS NULL
+		   AND (n.claimed_at IS NULL OR n.claimed_at < @stale)
+		RETURNING n.id, n.kind, p.email_typed AS email, p.language, n.created_at,
+		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name`
+	const patience = 5 * time.Minute
+	out, err := All[Notice](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
+	if err != nil {
+		return nil, fmt.Errorf("claim notices of %s: %w", brand, err)
+	}
+	return out, nil
+}
+
+// NoticeSent records that the mail has left.
+func NoticeSent(ctx context.Context, db *DB, brand BrandID, id uuid.UUID, now time.Time) error {
+	const q = `UPDATE notices SET sent_at = @now WHERE brand_id = @brand AND id = @id`
+	if _, err := db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "now": now}); err != nil {
+		return fmt.Errorf("note a sent notice of %s: %w", brand, err)
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/console/pages"
+	"countersign.dev/web/ui"
+	"github.com/google/uuid"
+)
+
+// The facts about changes that owners hear of.
+const (
+	eventApplied  = "change.applied"
+	eventRejected = "change.rejected"
+)
+
+// changesPage is how many changes one page holds.
+const changesPage = 50
+
+// showChanges is GET changes.
+func (v *visit) showChanges() error {
+	return v.listChanges(http.StatusOK, v.told("applied", "console.pending.applied.now"))
+}
+
+func (v *visit) listChanges(status int, notices []ui.Notice) error {
+	frame, err := v.brandFrame("changes", "console.pending.heading")
+	if err != nil {
+		return err
+	}
+	before := uuid.Nil
+	if raw := v.r.URL.Query().Get("before"); raw != "" {
+		if before, err = uuid.Parse(raw); err != nil {
+			return problem{kind: notFound}
+		}
+	}
+	all, err := v.h.Asks.Changes(v.ctx(), v.brand.ID, before, changesPage+1)
+	if err != nil {
+		return err
+	}
+	view := pages.PendingView{
+		Frame: frame, Heading: v.say("console.pending.heading"), Lead: []ui.Phrase{v.say("console.pending.lead")},
+		Notices: append(notices, v.touchFirst(ApproveChange)...), Empty: v.text("console.pending.empty"),
+		PastHeading: v.text("console.pending.past"),
+		PastHead: [4]string{
+			v.text("console.pending.what"), v.text("console.pending.who"), v.text("console.pending.end"), v.text("console.pending.when"),
+		},
+		Otherwise: v.otherwise(v.calls("GET changes", "GET changes/ID", "DELETE changes/ID"), v.ofBrand("change list", "change reject --id ID")),
+	}
+	if len(all) > changesPage {
+		all = all[:changesPage]
+		view.Older = v.link("console.pending.older", pageOf(v.brand.ID, "changes?before="+all[changesPage-1].ID.String()))
+	}
+	waiting, err := v.h.Asks.Waiting(v.ctx(), v.brand.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range waiting { // on every page: none of them is to be missed
+		view.Waiting = append(view.Waiting, v.changeCard(c))
+	}
+	for _, c := range all {
+		if c.State == "pending" {
+			continue
+		}
+		when := c.ExpiresAt
+		if c.DecidedAt != nil {
+			when = *c.DecidedAt
+		}
+		view.Past = append(view.Past, pages.PastChange{What: v.changeKind(c.Kind), Who: v.asker(c), End: v.text(changeEnds[c.State]), When: v.date(when)})
+	}
+	return v.render(status, pages.Pending(view))
+}
+
+var changeKinds = map[string]string{
+	tenants.ChangeInterface: "console.pending.interface", tenants.ChangeLogin: "console.pending.login",
+	tenants.ChangeOpen:   "console.pending.open",
+	tenants.ChangeKeyNew: "console.pending.key", tenants.ChangeKeyRotate: "console.pending.rotate",
+	tenants.ChangeAgentEndpoint: "console.pending.endpoint", tenants.ChangeAgentSecret: "console.pending.endpoint.rotate",
+	tenants.ChangeHookNew: "console.pending.hook", tenants.ChangeHookRotate: "console.pending.hooksecret",
+	tenants.ChangeMemberInvite: "console.pending.invite", tenants.ChangeMemberRole: "console.pending.role",
+	tenants.ChangeMemberRemove: "console.pending.remove",
+}
+
+// secretsOf are the kinds that make a secret, and how its page is headed.
+var secretsOf = map[string]string{
+	tenants.ChangeKeyNew: "console.secret.heading", tenants.ChangeKeyRotate: "console.secret.heading",
+	tenants.ChangeHookNew: "console.secret.hook", tenants.ChangeHookRotate: "console.secret.hook",
+	tenants.ChangeAgentEndpoint: "console.secret.endpoint", tenants.ChangeAgentSecret: "console.secret.endpoint",
+}
+
+var changeEnds = map[string]string{
+	"applied": "console.pending.applied", "rejected": "console.pending.rejected", "expired": "console.pending.expired",
+}
+
+func (v *visit) changeKind(kind string) string {
+	if key, ok := changeKinds[kind]; ok {
+		return v.text(key)
+	}
+	return v.text("console.pending.other", "kind", kind)
+}
+
+// asker is who asked, and by which way.
+func (v *visit) asker(c tenants.PendingChange) string {
+	if c.Channel == "api" {
+		return v.text("console.pending.by.key", "key", c.AskedBy)
+	}
+	return v.text("console.pending.by", "who", c.AskedBy, "way", c.Channel)
+}
+
+func (v *visit) changeCard(c tenants.PendingChange) pages.ChangeCard {
+	rows, ends := v.changeDiff(c.Diff)
+	card := pages.ChangeCard{
+		Heading: v.changeKind(c.Kind), Diff: rows,
+		Text: v.say("console.pending.asked", "who", v.asker(c), "date", v.date(c.AskedAt), "until", v.date(c.ExpiresAt)),
+	}
+	if ends {
+		card.Care = append(card.Care, v.warning("console.pending.ends"))
+	}
+	if secretsOf[c.Kind] != "" {
+		card.Care = append(card.Care, ui.Notice{Text: v.say("console.pending.once")})
+	}
+	if May(v.member.Role, ApproveChange) {
+		card.Approve = v.post("console.pending.approve", "changes/"+c.ID.String()+"/approve")
+	}
+	if May(v.member.Role, RejectChange) {
+		card.Reject = v.post("console.pending.reject", "changes/"+c.ID.String()+"/reject")
+	}
+	return card
+}
+
+// changeDiff words what a change says of itself: fields before and after, one
+// thing before and after, or only what will be.
+func (v *visit) changeDiff(raw json.RawMessage) (d pages.Diff, ends bool) {
+	var whole struct {
+		Changed map[string]tenants.Difference `json:"changed"`
+		Ends    bool                          `json:"ends_all_grants"`
+		Before  map[string]any                `json:"before"`
+		After   map[string]any                `json:"after"`
+	}
+	var all map[string]any
+	if json.Unmarshal(raw, &all) != nil || json.Unmarshal(raw, &whole) != nil {
+		return v.diff(map[string]tenants.Difference{"": {After: string(raw)}}), false
+	}
+	switch {
+	case whole.Changed != nil:
+		return v.diff(whole.Changed), whole.Ends
+	case whole.After != nil || whole.Before != nil:
+		diff := tenants.Diff(whole.Before, whole.After)
+		for _, inner := range []string{"id", "live", "created_at"} { // ours, and no choice of anybody
+			delete(diff, inner)
+		}
+		return v.diff(diff), whole.Ends
+	}
+	diff := make(map[string]tenants.Difference, len(all))
+	for name, value := range all {
+		diff[name] = tenants.Difference{After: value}
+	}
+	return v.diff(diff), whole.Ends
+}
+
+// approveChange is POST changes/{change}/approve. What it makes is shown here,
+// once, to this owner.
+func (v *visit) approveChange() error {
+	c, err := v.change()
+	if err != nil {
+		return err
+	}
+	if c.Kind == tenants.ChangeMemberInvite && v.h.Mail == nil {
+		return problem{kind: noMail}
+	}
+	said, err := v.h.Asks.For(v.act).Apply(v.ctx(), v.edits(eventApplied), v.brand.ID, c.ID, v.person.ID.String())
+	if notice := v.undecided(err); notice != nil {
+		return v.listChanges(http.StatusConflict, notice)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Kind == tenants.ChangeMemberInvite {
+		if err := v.mailInvitation(c, said); err != nil {
+			return err
+		}
+		said = ""
+	}
+	if said == "" {
+		return v.made("changes?applied")
+	}
+	v.h.Brands.Forget(v.brand.ID)
+	v.h.noticesDue(v.brand.ID)
+	frame, err := v.brandFrame("changes", secretsOf[c.Kind])
+	if err != nil {
+		return err
+	}
+	lead := []ui.Phrase{v.say("console.secret.lead")}
+	if c.Kind == tenants.ChangeKeyNew || c.Kind == tenants.ChangeKeyRotate {
+		lead = append(lead, v.say("console.secret.keep"))
+	}
+	return v.render(http.StatusOK, pages.Secret(pages.SecretView{
+		Frame: frame, Heading: v.say(secretsOf[c.Kind]),
+		Lead:   lead,
+		Secret: pages.Pair{Label: v.text(secretsOf[c.Kind]), Value: said, Code: true},
+		GoOn:   v.link("console.secret.on", pageOf(v.brand.ID, "changes")),
+	}))
+}
+
+// mailInvitation sends the link that the approval made.
+func (v *visit) mailInvitation(c tenants.PendingChange, token string) error {
+	var diff struct {
+		After struct{ Email string } `json:"after"`
+	}
+	if err := json.Unmarshal(c.Diff, &diff); err != nil {
+		return fmt.Errorf("read invitation of %s: %w", v.brand.ID, err)
+	}
+	v.letter(diff.After.Email, "invitation", "brand", v.brand.Name, "person", v.person.Name, "link", v.h.LinkURL(token))
+	return nil
+}
+
+// rejectChange is POST changes/{change}/reject.
+func (v *visit) rejectChange() error {
+	c, err := v.change()
+	if err != nil {
+		return err
+	}
+	err = v.h.Asks.Reject(v.ctx(), v.edits(eventRejected), v.brand.ID, c.ID, v.person.ID.String())
+	if notice := v.undecided(err); notice != nil {
+		return v.listChanges(http.StatusConflict, notice)
+	}
+	if err != nil {
+		return err
+	}
+	return v.made("changes")
+}
+
+// change finds the one in the address.
+func (v *visit) change() (tenants.PendingChange, error) {
+	id, err := uuid.Parse(v.r.PathValue("change"))
+	if err != nil {
+		return tenants.PendingChange{}, problem{kind: notFound}
+	}
+	c, err := v.h.Asks.Change(v.ctx(), v.brand.ID, id)
+	if errors.Is(err, tenants.ErrNoChange) {
+		return c, problem{kind: notFound}
+	}
+	return c, err
+}
+
+// undecided says why a change did not come about; nil where it did, or where we
+// are to blame.
+func (v *visit) undecided(err error) []ui.Notice {
+	var wrong tenants.Problems
+	switch {
+	case errors.Is(err, tenants.ErrChangeOver):
+		return []ui.Notice{v.warning("console.pending.over")}
+	case errors.Is(err, tenants.ErrChangeStale), errors.Is(err, tenants.ErrNoConnection), errors.Is(err, tenants.ErrBadKey):
+		return []ui.Notice{v.warning("console.pending.stale")}
+	case errors.As(err, &wrong):
+		problems, _ := v.toMend(err)
+		var out []ui.Notice
+		for _, text := range sortedTexts(problems) {
+			out = append(out, ui.Notice{Text: ui.Plain(text), Warning: true})
+		}
+		return out
+	}
+	return nil
+}

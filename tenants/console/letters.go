@@ -1,0 +1,88 @@
+package console
+
+import (
+	"context"
+	"net/url"
+
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/mail"
+	"countersign.dev/web/i18n"
+)
+
+// letter queues a mail in the language of the page. args fill the gaps.
+func (v *visit) letter(to, key string, args ...any) {
+	if v.h.post == nil {
+		return
+	}
+	v.h.post.Put(v.ctx(), v.h.compose(v.lang, to, key, args...))
+}
+
+func (h *Handler) compose(l i18n.Language, to, key string, args ...any) mail.Message {
+	args = append([]any{"url", h.PublicURL + "/console"}, args...)
+	return mail.Message{
+		To:      to,
+		Subject: l.Text("console.mail."+key+".subject", args...),
+		Text:    l.Text("console.mail."+key+".text", args...) + "\n\n" + l.Text("console.mail.foot") + "\n",
+	}
+}
+
+// LinkURL is where the link with the secret leads: what is mailed of it.
+func (h *Handler) LinkURL(token string) string {
+	return h.PublicURL + "/console/link?" + url.Values{"t": {token}}.Encode()
+}
+
+// noticesDue wakes whoever sends notices. When too many Brands wait, upkeep comes
+// back to this one.
+func (h *Handler) noticesDue(id tenants.BrandID) {
+	select {
+	case h.due <- id:
+	default:
+	}
+}
+
+// sendNotices sends what the Brand's owners and members are to hear. A notice is
+// done only when the mail server took it.
+func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
+	b, err := h.Brands.Brand(ctx, id)
+	if err != nil {
+		return // upkeep says so
+	}
+	due, err := tenants.ClaimNotices(ctx, h.DB, id, h.now())
+	for _, n := range due {
+		if err != nil {
+			break
+		}
+		l := h.Catalogue.Match(n.Language, "")
+		if n.ByName == "" { // nobody who is a member
+			n.ByName = l.Text("console.actor.operator")
+		}
+		m := h.compose(l, n.Email, noticeKey(n.Kind), "brand", b.Name, "person", n.ByName, "until", l.DateTime(n.CreatedAt.Add(tenants.ClosedFor).UTC()),
+			"what", what(l, n.Kind), "date", l.DateTime(n.CreatedAt.UTC()), "url", h.PublicURL+pageOf(id, "members"))
+		if err = h.Mail.Send(ctx, m); err == nil {
+			err = tenants.NoticeSent(ctx, h.DB, id, n.ID, h.now())
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		// Errors of mail servers quote addresses; the log must not.
+		h.Log.WarnContext(ctx, "notices could not be sent", "brand", string(id))
+	}
+}
+
+// noticeKey is which letter tells of the event.
+func noticeKey(event string) string {
+	switch event {
+	case eventRecoveryAsked:
+		return "wait"
+	case tenants.EventClosed:
+		return "closed"
+	}
+	return "notice"
+}
+
+// what words an event of the trail; one without words of its own is named.
+func what(l i18n.Language, event string) string {
+	if t := l.Text("console.event." + event); t != "" {
+		return t
+	}
+	return event
+}

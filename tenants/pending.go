@@ -1,0 +1,230 @@
+package tenants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// PendingChange is something that was asked for through API, command line or
+// file and waits for an owner of the Brand.
+type PendingChange struct {
+	ID        uuid.UUID       `json:"id" db:"id"`
+	Kind      string          `json:"kind"`
+	AskedBy   string          `json:"asked_by"`
+	Channel   string          `json:"channel"`
+	AskedAt   time.Time       `json:"asked_at"`
+	ExpiresAt time.Time       `json:"expires_at"`
+	Diff      json.RawMessage `json:"diff"`
+	State     string          `json:"state"` // pending, applied, rejected, expired
+	DecidedAt *time.Time      `json:"decided_at"`
+	DecidedBy string          `json:"decided_by"`
+}
+
+// pendingLife is how long an owner has. What nobody wanted for a week is asked
+// for again, with what is true then.
+const pendingLife = 7 * 24 * time.Hour
+
+const (
+	pendingPurpose = "pending-change"
+	mostPending    = 50
+	applyTime      = time.Minute
+)
+
+// Reasons that a pending change does not come about.
+var (
+	ErrNoChange    = errors.New("the brand has no such pending change")
+	ErrChangeOver  = errors.New("the change has been decided, or its time is over")
+	ErrChangeStale = errors.New("what it was asked about has changed since; ask again")
+	ErrTooMany     = errors.New("too many changes wait already")
+)
+
+// Ask is a change that somebody asks for.
+type Ask struct {
+	Kind    string
+	By      string // who asks, as the owner will read it
+	Channel string
+	Diff    any // what the owner will read; never a secret
+	Payload any // what will be done
+	// Personal keeps the Diff out of the trail: it names somebody.
+	Personal bool
+}
+
+// Asks keeps changes until an owner decides. Appliers make them true, by kind:
+// each checks again that what it was asked about is still as it was. One whose
+// answer was lost may run again, so a second run does no harm: at worst there is
+// a key that nobody was shown.
+type Asks struct {
+	DB       *DB
+	Sealer   Sealer
+	Now      func() time.Time
+	Appliers map[string]Applier
+}
+
+// Applier makes a change true. What it returns is shown to the owner, once.
+type Applier func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error)
+
+// Ask keeps the change for an owner.
+func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (PendingChange, error) {
+	if a.Appliers[ask.Kind] == nil {
+		return PendingChange{}, fmt.Errorf("ask for %s at %s: nothing applies it", ask.Kind, brand)
+	}
+	payload, err := json.Marshal(ask.Payload)
+	if err != nil {
+		return PendingChange{}, fmt.Errorf("ask for %s at %s: %w", ask.Kind, brand, err)
+	}
+	diff, err := json.Marshal(ask.Diff)
+	if err != nil {
+		return PendingChange{}, fmt.Errorf("ask for %s at %s: %w", ask.Kind, brand, err)
+	}
+	id := uuid.Must(uuid.NewV7())
+	sealed, err := a.Sealer.Seal(ctx, brand, purposeOf(id, ask.Kind, diff), payload)
+	if err != nil {
+		return PendingChange{}, fmt.Errorf("seal change of %s: %w", brand, err)
+	}
+	const q = `
+		INSERT INTO pending_changes (brand_id, id, kind, asked_by, channel, asked_at, expires_at, diff, payload_sealed, state)
+		SELECT @brand, @id, @kind, @by, @channel, @now, @expires, @diff, @sealed, 'pending'
+		 WHERE (SELECT count(*) FROM pending_changes WHERE brand_id = @brand AND state = 'pending' AND expires_at > @now) < @most`
+	err = edit.change(ctx, brand, "ask for change", func(e *Edit) error {
+		tag, err := e.Exec(ctx, q, pgx.NamedArgs{
+			"brand": brand, "id": id, "kind": ask.Kind, "by": ask.By, "channel": ask.Channel, "now": e.Now,
+			"expires": e.Now.Add(pendingLife), "diff": json.RawMessage(diff), "sealed": sealed, "most": mostPending,
+		})
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrTooMany
+		}
+		detail := map[string]any{"change": id, "kind": ask.Kind}
+		if !ask.Personal {
+			detail["diff"] = json.RawMessage(diff)
+		}
+		e.Note("change.asked", detail)
+		return err
+	})
+	if err != nil {
+		return PendingChange{}, err
+	}
+	return a.Change(ctx, brand, id)
+}
+
+// purposeOf binds the sealed payload to what the owner reads: neither can be
+// exchanged without the other.
+func purposeOf(id uuid.UUID, kind string, diff []byte) string {
+	return pendingPurpose + " " + id.String() + " " + kind + " " + thumb(diff)
+}
+
+const pendingColumns = `id, kind, asked_by, channel, asked_at, expires_at, diff,
+	CASE WHEN state = 'pending' AND expires_at <= @now THEN 'expired' ELSE state END AS state, decided_at, decided_by`
+
+// Change returns one change, or ErrNoChange.
+func (a *Asks) Change(ctx context.Context, brand BrandID, id uuid.UUID) (PendingChange, error) {
+	const q = `SELECT ` + pendingColumns + ` FROM pending_changes WHERE brand_id = @brand AND id = @id`
+	c, err := One[PendingChange](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "now": a.Now()})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return PendingChange{}, ErrNoChange
+	}
+	if err != nil {
+		return PendingChange{}, fmt.Errorf("find change of %s: %w", brand, err)
+	}
+	return c, nil
+}
+
+// Changes returns up to limit changes, the newest first, decided ones too; those
+// before the id, if it is not zero.
+func (a *Asks) Changes(ctx context.Context, brand BrandID, before uuid.UUID, limit int) ([]PendingChange, error) {
+	const q = `SELECT ` + pendingColumns + ` FROM pending_changes
+		 WHERE brand_id = @brand AND (@before = '00000000-0000-0000-0000-000000000000'::uuid OR id < @before)
+		 ORDER BY id DESC LIMIT @limit`
+	all, err := All[PendingChange](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand, "before": before, "limit": limit, "now": a.Now()})
+	if err != nil {
+		return nil, fmt.Errorf("list changes of %s: %w", brand, err)
+	}
+	return all, nil
+}
+
+// Waiting returns every change that an owner can still decide, the newest first.
+func (a *Asks) Waiting(ctx context.Context, brand BrandID) ([]PendingChange, error) {
+	const q = `SELECT ` + pendingColumns + ` FROM pending_changes
+		 WHERE brand_id = @brand AND state = 'pending' AND expires_at > @now ORDER BY id DESC`
+	all, err := All[PendingChange](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand, "now": a.Now()})
+	if err != nil {
+		return nil, fmt.Errorf("list waiting changes of %s: %w", brand, err)
+	}
+	return all, nil
+}
+
+// Apply makes the change true in the owner's name. The caller has seen a fresh
+// touch of the owner's passkey. A change that fails stays pending.
+func (a *Asks) Apply(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID, by string) (string, error) {
+	lease := uuid.New()
+	const claim = `
+		UPDATE pending_changes SET lease_id = @lease, lease_until = @until
+		 WHERE brand_id = @brand AND id = @id AND state = 'pending' AND expires_at > @now
+		   AND (lease_until IS NULL OR lease_until <= @now)
+		RETURNING kind, diff::text, payload_sealed`
+	var kind, diff string
+	var sealed []byte
+	err := edit.change(ctx, brand, "apply change", func(e *Edit) error {
+		err := e.QueryRow(ctx, claim, pgx.NamedArgs{
+			"brand": brand, "id": id, "lease": lease, "now": e.Now, "until": e.Now.Add(applyTime),
+		}).Scan(&kind, &diff, &sealed)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrChangeOver
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	payload, err := a.Sealer.Open(ctx, brand, purposeOf(id, kind, []byte(diff)), sealed)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("open change of %s: %w", brand, err), a.release(ctx, brand, id, lease))
+	}
+	apply := a.Appliers[kind]
+	if apply == nil {
+		return "", errors.Join(fmt.Errorf("apply %s at %s: nothing applies it", kind, brand), a.release(ctx, brand, id, lease))
+	}
+	said, err := apply(ctx, edit, brand, payload)
+	if err != nil {
+		return "", errors.Join(err, a.release(ctx, brand, id, lease))
+	}
+	return said, a.decide(ctx, edit, brand, id, lease, by, "applied")
+}
+
+// Reject says no to the change, or takes it back.
+func (a *Asks) Reject(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID, by string) error {
+	return a.decide(ctx, edit, brand, id, uuid.Nil, by, "rejected")
+}
+
+func (a *Asks) decide(ctx context.Context, edit Editor, brand BrandID, id, lease uuid.UUID, by, state string) error {
+	// Whoever holds the lease decides; without one, only what nobody is applying.
+	const q = `
+		UPDATE pending_changes SET state = @state, decided_at = @now, decided_by = @by, payload_sealed = NULL,
+		       lease_id = NULL, lease_until = NULL
+		 WHERE brand_id = @brand AND id = @id AND state = 'pending'
+		   AND CASE WHEN @lease = '00000000-0000-0000-0000-000000000000'::uuid
+		            THEN lease_until IS NULL OR lease_until <= @now ELSE lease_id = @lease END`
+	return edit.change(ctx, brand, state+" change", func(e *Edit) error {
+		tag, err := e.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": id, "lease": lease, "state": state, "now": e.Now, "by": by})
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrChangeOver
+		}
+		e.Note("change."+state, map[string]any{"change": id, "by": by})
+		return err
+	})
+}
+
+func (a *Asks) release(ctx context.Context, brand BrandID, id, lease uuid.UUID) error {
+	const q = `
+		UPDATE pending_changes SET lease_id = NULL, lease_until = NULL
+		 WHERE brand_id = @brand AND id = @id AND lease_id = @lease`
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, err := a.DB.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "lease": lease})
+	return err
+}

@@ -1,0 +1,212 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// RecoveryWait is how long everybody has to say no when an owner without
+// passkeys and codes wants to come back with nobody to vouch.
+const RecoveryWait = 72 * time.Hour
+
+// ErrNoRecovery is returned where no recovery is under way, or none is due.
+var ErrNoRecovery = errors.New("no such recovery")
+
+// Recovery is an owner's wait.
+type Recovery struct {
+	ID     uuid.UUID `db:"id"`
+	Brand  BrandID   `db:"brand_id"`
+	Person uuid.UUID `db:"person_id"`
+	DueAt  time.Time
+}
+
+// AskRecovery begins the wait and tells every member of the Brand by mail. One
+// that is under way goes on, and is not told again.
+func AskRecovery(ctx context.Context, db *DB, a Act) error {
+	const insert = `
+		INSERT INTO recoveries (brand_id, id, person_id, asked_at, due_at)
+		SELECT brand_id, @id, person_id, @now, @due
+		  FROM memberships
+		 WHERE brand_id = @brand AND person_id = @person AND role = 'owner'
+		ON CONFLICT (brand_id, person_id) WHERE cancelled_at IS NULL AND done_at IS NULL DO NOTHING`
+	const tell = `
+		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
+		SELECT brand_id, gen_random_uuid(), person_id, @event, jsonb_build_object('by', @person::uuid), @now
+		  FROM memberships
+		 WHERE brand_id = @brand`
+	id := uuid.Must(uuid.NewV7())
+	a.Detail = map[string]any{"recovery": id}
+	err := a.Do(ctx, db, func(tx pgx.Tx) error {
+		args := pgx.NamedArgs{
+			"brand": a.Brand, "id": id, "person": a.By, "event": a.Event,
+			"now": a.Now, "due": a.Now.Add(RecoveryWait),
+		}
+		tag, err := tx.Exec(ctx, insert, args)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNoRecovery
+		}
+		_, err = tx.Exec(ctx, tell, args)
+		return err
+	})
+	return err
+}
+
+// CancelRecovery ends the wait. Any member may: who is wrong loses a mail, who is
+// right saves the Brand.
+func CancelRecovery(ctx context.Context, db *DB, a Act, id uuid.UUID) error {
+	const q = `
+		UPDATE recoveries SET cancelled_at = @now, cancelled_by = @by
+		 WHERE brand_id = @brand AND id = @id AND cancelled_at IS NULL AND done_at IS NULL`
+	a.Detail = map[string]any{"recovery": id}
+	return a.Do(ctx, db, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "id": id, "by": a.By, "now": a.Now})
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrNoRecovery
+		}
+		return err
+	})
+}
+
+// Recoveries lists the waits that are under way at the Brand.
+func Recoveries(ctx context.Context, db *DB, brand BrandID) ([]Recovery, error) {
+	const q = `
+		SELECT id, brand_id, person_id, due_at FROM recoveries
+		 WHERE brand_id = @brand AND cancelled_at IS NULL AND done_at IS NULL ORDER BY due_at, id`
+	out, err := All[Recovery](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
+	if err != nil {
+		return nil, fmt.Errorf("list recoveries at %s: %w", brand, err)
+	}
+	return out, nil
+}
+
+// RecoveriesOf lists the person's own waits, at all Brands.
+func RecoveriesOf(ctx context.Context, db *DB, person uuid.UUID) ([]Recovery, error) {
+	const q = `SELECT id, brand_id, person_id, due_at FROM person_recoveries WHERE person_id = @person ORDER BY due_at, id`
+	out, err := ofPerson[Recovery](ctx, db, person, q)
+	if err != nil {
+		return nil, fmt.Errorf("list a person's recoveries: %w", err)
+	}
+	return out, nil
+}
+
+// Vouch returns the secret of a link with which the member, who has lost all
+// passkeys, may register a new one.
+func Vouch(ctx context.Context, db *DB, a Act, person uuid.UUID) (token string, err error) {
+	const q = `
+		SELECT p.email FROM memberships m JOIN people p ON p.id = m.person_id
+		 WHERE m.brand_id = @brand AND m.person_id = @person`
+	a.Detail = map[string]any{"member": person}
+	err = a.Do(ctx, db, func(tx pgx.Tx) error {
+		var email string
+		err := tx.QueryRow(ctx, q, pgx.NamedArgs{"brand": a.Brand, "person": person}).Scan(&email)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrNotMember
+		}
+		if err != nil {
+			return err
+		}
+		token, err = issueLink(ctx, tx, LinkRestore, email, LinkData{Brand: a.Brand}, a.Now)
+		return err
+	})
+	return token, err
+}
+
+// RestoreByCode spends the link and one recovery code, and gives the person one
+// more passkey.
+func RestoreByCode(ctx context.Context, db *DB, l Link, person uuid.UUID, code string, key Passkey, now time.Time) error {
+	const use = `UPDATE recovery_codes SET used_at = @now WHERE person_id = @person AND hash = @hash AND used_at IS NULL`
+	err := db.Tx(ctx, "", func(tx pgx.Tx) error {
+		if err := l.spend(ctx, tx, now); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, use, pgx.NamedArgs{"person": person, "hash": codeHash(code), "now": now})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrBadCode
+		}
+		return addPasskey(ctx, tx, person, key, now)
+	})
+	if err != nil {
+		return fmt.Errorf("restore by code: %w", err)
+	}
+	return nil
+}
+
+// CheckCode tells whether the code would serve, before the person is asked for a
+// passkey. RestoreByCode has the last word.
+func CheckCode(ctx context.Context, db *DB, person uuid.UUID, code string) error {
+	const q = `SELECT EXISTS (SELECT FROM recovery_codes WHERE person_id = @person AND hash = @hash AND used_at IS NULL)`
+	var good bool
+	if err := db.pool.QueryRow(ctx, q, pgx.NamedArgs{"person": person, "hash": codeHash(code)}).Scan(&good); err != nil {
+		return fmt.Errorf("check recovery code: %w", err)
+	}
+	if !good {
+		return ErrBadCode
+	}
+	return nil
+}
+
+// EventRestored is the fact that somebody came back with a new passkey, because
+// the Brand vouched or nobody had said no.
+const EventRestored = "member.restored"
+
+// RestoreByBrand spends the link and gives the person a new passkey on the word
+// of one Brand: of an owner there, or, with recovery, of a wait that is over.
+// What else could open this person's account is void from now on, and at other
+// Brands the membership rests until an owner there confirms it: their owners
+// have vouched for nobody.
+func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, recovery uuid.UUID, person uuid.UUID, key Passkey, record Record, now time.Time) error {
+	const due = `
+		UPDATE recoveries SET done_at = @now
+		 WHERE brand_id = @brand AND id = @recovery AND person_id = @person
+		   AND cancelled_at IS NULL AND done_at IS NULL AND due_at <= @now`
+	const confirm = `UPDATE memberships SET confirmed_at = @now WHERE brand_id = @brand AND person_id = @person`
+	const restored = `UPDATE people SET restored_at = @now, codes_kept_at = NULL WHERE id = @person`
+	const keys = `DELETE FROM passkeys WHERE person_id = @person`
+	const codes = `DELETE FROM recovery_codes WHERE person_id = @person`
+	args := pgx.NamedArgs{"brand": brand, "recovery": recovery, "person": person, "now": now}
+	err := db.Tx(ctx, brand, func(tx pgx.Tx) error {
+		if err := l.spend(ctx, tx, now); err != nil {
+			return err
+		}
+		if l.Purpose != LinkRestore {
+			tag, err := tx.Exec(ctx, due, args)
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() == 0 {
+				return ErrNoRecovery
+			}
+		}
+		tag, err := tx.Exec(ctx, confirm, args)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNotMember // removed meanwhile: nobody vouches any more
+		}
+		for _, q := range []string{restored, keys, codes} {
+			if _, err := tx.Exec(ctx, q, args); err != nil {
+				return err
+			}
+		}
+		if err := addPasskey(ctx, tx, person, key, now); err != nil {
+			return err
+		}
+		return record(ctx, tx, brand, person, EventRestored, nil)
+	})
+	if err != nil {
+		return fmt.Errorf("restore by %s: %w", brand, err)
+	}
+	return nil
+}
