@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Decision is a person's yes, exactly as given.
+// Decision is a person's answer, exactly as given.
 type Decision struct {
 	Request uuid.UUID
 	Subject string   // who is logged in at the Brand
@@ -21,6 +21,8 @@ type Decision struct {
 	// none. If it moved since, the person has not seen what would change.
 	SeenVersion int
 	Days        int // how long; one of the Brand's choices
+	// Seen is what the page said; it is kept, to be shown to an auditor.
+	Seen Seen
 }
 
 // Approve records the person's yes (M20). What is granted is ticked ∩ offered ∩
@@ -30,27 +32,19 @@ type Decision struct {
 // answer is ErrDenied.
 //
 // The first decision is final (ErrDecided); a request past its time is
-// ErrExpired; a grant that moved since it was shown is ErrChanged.
+// ErrExpired; a grant that moved since it was shown is ErrChanged; a step-up
+// that another Brand user was meant to answer is ErrWrongUser.
 func (a *Authority) Approve(ctx context.Context, brand *tenants.Brand, d Decision) error {
 	if !slices.Contains(brand.GrantDays, d.Days) {
 		return fmt.Errorf("%w: %d days is not a choice", ErrChanged, d.Days)
 	}
 	now := a.clock()
 	denied := false
-	err := a.db.Tx(ctx, brand.ID, func(tx pgx.Tx) error {
-		r, err := lockRequest(ctx, tx, brand.ID, d.Request, now)
+	vouched := false
+	err := a.change(ctx, brand.ID, ByUser(d.Subject), now, func(c *change) error {
+		r, g, err := lockBoth(ctx, c, d)
 		if err != nil {
 			return err
-		}
-		if err := r.open(); err != nil {
-			return err
-		}
-		g, err := lockGrant(ctx, tx, brand.ID, r, d.Subject, now)
-		if err != nil {
-			return err
-		}
-		if g.Version != d.SeenVersion {
-			return ErrChanged
 		}
 		granted := intersect(r.Offered, slices.Concat(r.Scopes, g.Scopes), d.Ticked)
 		wanted := intersect(d.Ticked, slices.Concat(r.Scopes, g.Scopes))
@@ -59,25 +53,24 @@ func (a *Authority) Approve(ctx context.Context, brand *tenants.Brand, d Decisio
 		}
 		if len(granted) == 0 {
 			denied = true
-			return a.refuse(ctx, tx, brand.ID, d, g, now)
+			return c.refuse(ctx, d, g)
 		}
-		id, err := settle(ctx, tx, brand.ID, r, d, g, granted, now)
+		details := merge(g.Details, r.Details, granted)
+		if len(details) > 0 && !fit(brand, r.Agent, d.Subject, granted, details) {
+			return ErrChanged // two requests at once, each of which had room: tick less
+		}
+		id, err := c.settle(ctx, r, d, g, granted, details)
 		if err != nil {
 			return err
 		}
-		const q = `
-			UPDATE device_requests SET state = 'approved', decided_at = @now, grant_id = @grant, user_code_sealed = NULL
-			 WHERE brand_id = @brand AND id = @id AND state = 'pending'`
-		_, err = tx.Exec(ctx, q, pgx.NamedArgs{"brand": brand.ID, "id": d.Request, "grant": id, "now": now})
+		seen, err := c.keepSeen(ctx, d, "allowed", id)
 		if err != nil {
 			return err
 		}
-		return record(ctx, tx, brand.ID, now, fact{
-			actor: "user", event: "request.approved", request: d.Request, grant: id,
-			detail: map[string]any{
-				"subject": d.Subject, "requested": r.Scopes, "granted": granted, "days": d.Days,
-				"another_user_holds_a_grant": r.OtherUser(d.Subject),
-			},
+		vouched = r.Reused
+		return c.answer(ctx, d, "approved", id, map[string]any{
+			"requested": r.Scopes, "granted": granted, "days": d.Days, "consent": seen.id, "consent_hash": seen.hash,
+			"another_user_holds_a_grant": r.OtherUser(d.Subject), "kind": r.Kind, "after_reuse": r.Reused,
 		})
 	})
 	switch {
@@ -88,17 +81,50 @@ func (a *Authority) Approve(ctx context.Context, brand *tenants.Brand, d Decisio
 	case denied:
 		return ErrDenied
 	}
+	if vouched {
+		a.count.falseAlarms.Inc()
+	}
+	return nil
+}
+
+// lockBoth takes the request and the living grant it would change, if this
+// person may answer it now.
+func lockBoth(ctx context.Context, c *change, d Decision) (lockedRequest, livingGrant, error) {
+	r, err := lockRequest(ctx, c, d)
+	if err != nil {
+		return lockedRequest{}, livingGrant{}, err
+	}
+	if err := r.open(); err != nil {
+		return lockedRequest{}, livingGrant{}, err
+	}
+	g, err := lockGrant(ctx, c, r, d.Subject)
+	if err == nil && g.Version != d.SeenVersion {
+		err = ErrChanged
+	}
+	return r, g, err
+}
+
+// answer decides the request and notes it.
+func (c *change) answer(ctx context.Context, d Decision, state string, grant uuid.UUID, detail map[string]any) error {
+	const q = `
+		UPDATE device_requests SET state = @state, decided_at = @now, user_code_sealed = NULL,
+		       grant_id = nullif(@grant, '00000000-0000-0000-0000-000000000000'::uuid)
+		 WHERE brand_id = @brand AND id = @id AND state = 'pending'`
+	_, err := c.Exec(ctx, q, pgx.NamedArgs{"brand": c.brand, "id": d.Request, "state": state, "grant": grant, "now": c.now})
+	if err != nil {
+		return err
+	}
+	c.note(fact{event: "request." + state, request: d.Request, grant: grant, detail: detail})
 	return nil
 }
 
 // Deny records the person's no. It changes nothing else: held scopes stay.
-func (a *Authority) Deny(ctx context.Context, brand tenants.BrandID, request uuid.UUID, subject string) error {
-	now := a.clock()
-	err := a.db.Tx(ctx, brand, func(tx pgx.Tx) error {
-		if _, err := lockRequest(ctx, tx, brand, request, now); err != nil {
+func (a *Authority) Deny(ctx context.Context, brand tenants.BrandID, d Decision) error {
+	err := a.change(ctx, brand, ByUser(d.Subject), a.clock(), func(c *change) error {
+		if _, err := lockRequest(ctx, c, d); err != nil {
 			return err
 		}
-		return deny(ctx, tx, brand, request, subject, now)
+		return c.deny(ctx, d, "denied", uuid.Nil)
 	})
 	if err != nil && !isRefusal(err) {
 		return fmt.Errorf("deny at %s: %w", brand, err)
@@ -106,8 +132,16 @@ func (a *Authority) Deny(ctx context.Context, brand tenants.BrandID, request uui
 	return err
 }
 
+func (c *change) deny(ctx context.Context, d Decision, how string, grant uuid.UUID) error {
+	seen, err := c.keepSeen(ctx, d, how, grant)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, d, "denied", uuid.Nil, map[string]any{"consent": seen.id, "consent_hash": seen.hash})
+}
+
 func isRefusal(err error) bool {
-	for _, refusal := range []error{ErrDecided, ErrExpired, ErrChanged, ErrUnknown, ErrAgentDisabled, ErrPaused, ErrSuspended} {
+	for _, refusal := range []error{ErrDecided, ErrExpired, ErrChanged, ErrUnknown, ErrAgentDisabled, ErrPaused, ErrSuspended, ErrWrongUser} {
 		if errors.Is(err, refusal) {
 			return true
 		}
@@ -115,38 +149,34 @@ func isRefusal(err error) bool {
 	return false
 }
 
-func deny(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, request uuid.UUID, subject string, now time.Time) error {
-	const q = `
-		UPDATE device_requests SET state = 'denied', decided_at = @now, user_code_sealed = NULL
-		 WHERE brand_id = @brand AND id = @id AND state = 'pending'`
-	if _, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": request, "now": now}); err != nil {
-		return err
-	}
-	return record(ctx, tx, brand, now, fact{actor: "user", event: "request.denied", request: request, detail: map[string]any{"subject": subject}})
-}
-
 // refuse is a yes with nothing ticked.
-func (a *Authority) refuse(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, d Decision, g livingGrant, now time.Time) error {
-	if err := deny(ctx, tx, brand, d.Request, d.Subject, now); err != nil {
+func (c *change) refuse(ctx context.Context, d Decision, g livingGrant) error {
+	if g.Version == 0 {
+		return c.deny(ctx, d, "denied", uuid.Nil)
+	}
+	if err := c.deny(ctx, d, "emptied", g.ID); err != nil {
 		return err
 	}
-	if g.Version == 0 {
-		return nil
-	}
-	_, err := end(ctx, tx, brand, g.ID, "all_unticked", now, "user")
+	_, err := c.end(ctx, []uuid.UUID{g.ID}, "all_unticked")
 	return err
 }
 
 type lockedRequest struct {
+	Kind      string
+	Expected  *string // the Brand user that a step-up is for; nil: whoever logs in
 	State     string
 	Agent     string
 	AgentSub  string
 	Scopes    []string
+	Details   Details
 	ExpiresAt time.Time
 	AgentOn   bool
 	BrandOn   bool
 	Offered   []string // on the card now
 	Holders   []string // Brand users with a living grant for the same (agent, person)
+	// Reused: the last grant of these four ended a short while ago because a
+	// spent refresh token came back. Whoever approves again says it was no theft.
+	Reused bool
 }
 
 func (r lockedRequest) open() error {
@@ -166,20 +196,27 @@ func (r lockedRequest) OtherUser(subject string) bool {
 
 // lockRequest takes the request for this decision alone; two tabs that decide
 // at once come one after the other, and the second finds it decided (P25).
-func lockRequest(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, id uuid.UUID, now time.Time) (lockedRequest, error) {
+func lockRequest(ctx context.Context, c *change, d Decision) (lockedRequest, error) {
 	const q = `
-		SELECT d.state, d.agent, d.agent_sub, d.scopes, d.expires_at,
-		       coalesce((SELECT enabled FROM agent_states WHERE issuer = d.agent), false) AS agent_on,
+		SELECT d.kind, d.expected_subject AS expected, d.state, d.agent, d.agent_sub, d.scopes, d.details, d.expires_at,
+		       coalesce((SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = d.agent), false) AS agent_on,
 		       (SELECT state = 'active' AND delegation FROM brands WHERE id = @brand) AS brand_on,
 		       ARRAY(SELECT s.id FROM brand_scopes s
 		              WHERE s.brand_id = @brand AND s.retired_at IS NULL ORDER BY s.position) AS offered,
 		       ARRAY(SELECT g.subject FROM grants g
 		              WHERE g.brand_id = @brand AND g.agent = d.agent AND g.agent_sub = d.agent_sub
-		                AND g.ended_at IS NULL AND g.expires_at > @now) AS holders
+		                AND g.ended_at IS NULL AND g.expires_at > @now) AS holders,
+		       coalesce((SELECT g.end_reason = 'reuse_detected' AND g.ended_at > @lately FROM grants g
+		                  WHERE g.brand_id = @brand AND g.agent = d.agent AND g.agent_sub = d.agent_sub
+		                    AND g.subject = @subject
+		                  ORDER BY g.created_at DESC LIMIT 1), false) AS reused
 		  FROM device_requests d
 		 WHERE d.brand_id = @brand AND d.id = @id
 		   FOR UPDATE OF d`
-	rows, err := tx.Query(ctx, q, pgx.NamedArgs{"brand": brand, "id": id, "now": now})
+	const lately = 24 * time.Hour
+	rows, err := c.Query(ctx, q, pgx.NamedArgs{
+		"brand": c.brand, "id": d.Request, "subject": d.Subject, "now": c.now, "lately": c.now.Add(-lately),
+	})
 	if err != nil {
 		return lockedRequest{}, err
 	}
@@ -191,76 +228,93 @@ func lockRequest(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, id uuid.
 		return lockedRequest{}, err
 	case r.State != "pending":
 		return lockedRequest{}, ErrDecided
-	case !now.Before(r.ExpiresAt):
+	case !c.now.Before(r.ExpiresAt):
 		return lockedRequest{}, ErrExpired
+	case r.Expected != nil && *r.Expected != d.Subject:
+		return lockedRequest{}, ErrWrongUser
 	}
 	return r, nil
 }
 
 type livingGrant struct {
-	ID      uuid.UUID `db:"id"`
-	Scopes  []string
-	Version int // 0: there is none
+	ID        uuid.UUID `db:"id"`
+	Scopes    []string
+	Details   Details
+	Version   int // 0: there is none
+	ExpiresAt time.Time
 }
 
 // lockGrant finds the living grant of this login and holds it. One that has
 // run out is ended here, so that it makes room for the next.
-func lockGrant(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, r lockedRequest, subject string, now time.Time) (livingGrant, error) {
+func lockGrant(ctx context.Context, c *change, r lockedRequest, subject string) (livingGrant, error) {
 	var suspended bool
 	const away = `SELECT EXISTS (SELECT FROM suspended_users WHERE brand_id = @brand AND subject = @subject)`
-	if err := tx.QueryRow(ctx, away, pgx.NamedArgs{"brand": brand, "subject": subject}).Scan(&suspended); err != nil {
+	if err := c.QueryRow(ctx, away, pgx.NamedArgs{"brand": c.brand, "subject": subject}).Scan(&suspended); err != nil {
 		return livingGrant{}, err
 	}
 	if suspended {
 		return livingGrant{}, ErrSuspended
 	}
 	const q = `
-		SELECT id, scopes, version, expires_at FROM grants
+		SELECT id, scopes, details, version, expires_at FROM grants
 		 WHERE brand_id = @brand AND agent = @agent AND agent_sub = @sub AND subject = @subject AND ended_at IS NULL
 		   FOR UPDATE`
 	var g livingGrant
-	var ends time.Time
-	err := tx.QueryRow(ctx, q, pgx.NamedArgs{"brand": brand, "agent": r.Agent, "sub": r.AgentSub, "subject": subject}).
-		Scan(&g.ID, &g.Scopes, &g.Version, &ends)
+	err := c.QueryRow(ctx, q, pgx.NamedArgs{"brand": c.brand, "agent": r.Agent, "sub": r.AgentSub, "subject": subject}).
+		Scan(&g.ID, &g.Scopes, &g.Details, &g.Version, &g.ExpiresAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return livingGrant{}, nil
 	}
 	if err != nil {
 		return livingGrant{}, err
 	}
-	if !now.Before(ends) {
-		_, err := end(ctx, tx, brand, g.ID, "expired", now, "system")
+	if !c.now.Before(g.ExpiresAt) {
+		_, err := c.endBy(ctx, ByUpkeep(), []uuid.UUID{g.ID}, "expired")
 		return livingGrant{}, err
 	}
 	return g, nil
 }
 
 // settle writes the grant as it is from now on.
-func settle(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, r lockedRequest, d Decision, g livingGrant, scopes []string, now time.Time) (uuid.UUID, error) {
-	args := pgx.NamedArgs{
-		"brand": brand, "id": g.ID, "agent": r.Agent, "sub": r.AgentSub, "subject": d.Subject, "scopes": scopes,
-		"now": now, "ends": now.AddDate(0, 0, d.Days),
-	}
+func (c *change) settle(ctx context.Context, r lockedRequest, d Decision, g livingGrant, scopes []string, details Details) (uuid.UUID, error) {
+	ends := c.now.AddDate(0, 0, d.Days)
 	if g.Version > 0 {
-		const q = `
-			UPDATE grants SET scopes = @scopes, expires_at = @ends, version = version + 1
-			 WHERE brand_id = @brand AND id = @id AND ended_at IS NULL`
-		_, err := tx.Exec(ctx, q, args)
-		return g.ID, err
+		return g.ID, c.rewrite(ctx, g, rewriting{
+			agent: r.Agent, subject: d.Subject, scopes: scopes, details: details, ends: ends, request: d.Request, seen: d.Seen.digests(scopes),
+		})
+	}
+	// No grant is born into a Brand that is being closed or paused: whoever does
+	// that waits for us, or we for them (and closing then ends what there is).
+	const open = `SELECT state = 'active' AND delegation FROM brands WHERE id = @brand FOR SHARE`
+	var on bool
+	if err := c.QueryRow(ctx, open, pgx.NamedArgs{"brand": c.brand}).Scan(&on); err != nil {
+		return uuid.Nil, err
+	}
+	if !on {
+		return uuid.Nil, ErrPaused
 	}
 	id := newID()
-	args["id"] = id
 	// Somebody else's first grant for the same four may be ahead of us by a
 	// moment; then this person has not seen it.
 	const q = `
-		INSERT INTO grants (brand_id, id, agent, agent_sub, subject, scopes, created_at, expires_at)
-		VALUES (@brand, @id, @agent, @sub, @subject, @scopes, @now, @ends)
+		INSERT INTO grants (brand_id, id, agent, agent_sub, subject, scopes, details, created_at, expires_at, seen)
+		VALUES (@brand, @id, @agent, @sub, @subject, @scopes, @details::jsonb, @now, @ends, @seen)
 		ON CONFLICT (brand_id, agent, agent_sub, subject) WHERE ended_at IS NULL DO NOTHING`
-	tag, err := tx.Exec(ctx, q, args)
-	if err == nil && tag.RowsAffected() == 0 {
+	tag, err := c.Exec(ctx, q, pgx.NamedArgs{
+		"brand": c.brand, "id": id, "agent": r.Agent, "sub": r.AgentSub, "subject": d.Subject, "scopes": scopes, "details": details,
+		"now": c.now, "ends": ends, "seen": d.Seen.digests(scopes),
+	})
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if tag.RowsAffected() == 0 {
 		return uuid.Nil, ErrChanged
 	}
-	return id, err
+	c.fresh = append(c.fresh, id)
+	c.note(fact{event: "grant.created", request: d.Request, grant: id, detail: told(EventData{
+		Agent: r.Agent, Subject: d.Subject, Scopes: scopes, Details: details.Values(), Until: ends,
+	})})
+	return id, nil
 }
 
 // intersect keeps the ids of the first list that all others hold.

@@ -30,7 +30,7 @@ func TestFindTakesCodesAsPeopleTypeThem(t *testing.T) {
 		}
 	}
 	denied := authoritytest.Begin(t, a, w.Hotel, alex, "bookings:read")
-	if err := a.Deny(t.Context(), w.Hotel.ID, denied.ID, "guest-7"); err != nil {
+	if err := a.Deny(t.Context(), w.Hotel.ID, authority.Decision{Request: denied.ID, Subject: "guest-7"}); err != nil {
 		t.Fatal(err)
 	}
 	approved := authoritytest.Begin(t, a, w.Hotel, alex, "bookings:read")
@@ -148,9 +148,11 @@ func TestIdsOfOneBrandAreUnknownAtAnother(t *testing.T) {
 		"request, approved": func() error {
 			return a.Approve(t.Context(), b, authority.Decision{Request: pending.ID, Subject: "guest-7", Ticked: []string{"bookings:read"}, Days: 30})
 		},
-		"request, denied": func() error { return a.Deny(t.Context(), b.ID, pending.ID, "guest-7") },
-		"refresh token":   func() error { _, err := a.Refresh(t.Context(), b, alex, tokens.Refresh, nil); return err },
-		"grant":           func() error { return a.EndByUser(t.Context(), b.ID, "guest-7", tokens.GrantID) },
+		"request, denied": func() error {
+			return a.Deny(t.Context(), b.ID, authority.Decision{Request: pending.ID, Subject: "guest-7"})
+		},
+		"refresh token": func() error { _, err := a.Refresh(t.Context(), b, alex, tokens.Refresh, nil); return err },
+		"grant":         func() error { return a.EndByUser(t.Context(), b.ID, "guest-7", tokens.GrantID) },
 	}
 	for what, try := range tries {
 		if err := try(); !errors.Is(err, authority.ErrUnknown) {
@@ -160,7 +162,7 @@ func TestIdsOfOneBrandAreUnknownAtAnother(t *testing.T) {
 	for what, err := range map[string]error{
 		"refresh token": a.EndByToken(t.Context(), b.ID, alex, tokens.Refresh),
 		"access token":  a.EndByToken(t.Context(), b.ID, alex, tokens.JWS),
-		"suspension":    a.Suspend(t.Context(), b.ID, "guest-7"),
+		"suspension":    a.Suspend(t.Context(), b.ID, authority.ByOperator(), "guest-7"),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)

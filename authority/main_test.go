@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-// TestMain asks for fewer random histories than rapid's hundred: each step is a
-// round trip or several. -rapid.checks on the command line asks for more.
+// TestMain asks for fewer and longer random histories than rapid's hundred: each
+// step is a round trip or several, and what is worth finding takes many.
+// -rapid.checks on the command line asks for more.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "20"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for name, value := range map[string]string{"rapid.checks": "40", "rapid.steps": "150"} {
+		if err := flag.Set(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
 }

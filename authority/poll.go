@@ -39,24 +39,27 @@ var errMoved = errors.New("row moved")
 
 // claim is what one look at a device code found, and what it took hold of.
 type claim struct {
-	ID        uuid.UUID `db:"id"`
-	State     string
-	Requested []string
-	ExpiresAt time.Time
-	PolledAt  *time.Time
-	DecidedAt *time.Time
-	LeasedAt  *time.Time // somebody else's lease, until when
-	GrantID   *uuid.UUID `db:"grant_id"`
-	Leased    bool       // this poll may pay out
-	AgentOn   bool
-	BrandOn   bool
-	GrantOn   bool
-	Suspended bool
-	Subject   *string
-	Held      []string
-	Version   *int
-	GrantEnds *time.Time
-	Offered   []string // scope ids on the card now, in the Brand's order
+	ID         uuid.UUID `db:"id"`
+	State      string
+	Requested  []string
+	ExpiresAt  time.Time
+	PolledAt   *time.Time
+	DecidedAt  *time.Time
+	LeasedAt   *time.Time // somebody else's lease, until when
+	GrantID    *uuid.UUID `db:"grant_id"`
+	Leased     bool       // this poll may pay out
+	AgentOn    bool
+	BrandOn    bool
+	GrantOn    bool
+	Suspended  bool
+	Subject    *string
+	Held       []string
+	Details    Details // of the grant
+	Version    *int
+	GrantEnds  *time.Time
+	StatusList *int
+	StatusIdx  *int
+	Offered    []string // scope ids on the card now, in the Brand's order
 }
 
 func (a *Authority) poll(ctx context.Context, brand *tenants.Brand, who Caller, deviceCode string) (Tokens, error) {
@@ -71,7 +74,7 @@ func (a *Authority) poll(ctx context.Context, brand *tenants.Brand, who Caller, 
 	}
 	c, err := a.claim(ctx, brand.ID, who, deviceCode, lease, now)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Tokens{}, a.unknown(ctx, who)
+		return Tokens{}, a.unknown(ctx, brand.ID, who)
 	}
 	if err != nil {
 		return Tokens{}, fmt.Errorf("poll at %s: %w", brand.ID, err)
@@ -87,7 +90,7 @@ func (a *Authority) poll(ctx context.Context, brand *tenants.Brand, who Caller, 
 	case "denied":
 		return Tokens{}, ErrDenied
 	case "redeemed":
-		return Tokens{}, a.repeated(ctx, brand.ID, c, now)
+		return Tokens{}, a.repeated(ctx, brand.ID, who, c, now)
 	case "pending":
 		return Tokens{}, c.pending(now)
 	}
@@ -129,13 +132,13 @@ func (c claim) pending(now time.Time) error {
 
 // unknown is the answer to a code or token that the caller does not have; a
 // disabled agent hears that first, as everywhere (M2).
-func (a *Authority) unknown(ctx context.Context, who Caller) error {
-	const q = `SELECT EXISTS (SELECT FROM agent_states WHERE issuer = @agent AND enabled)`
-	var on bool
-	if err := a.db.Pool().QueryRow(ctx, q, pgx.NamedArgs{"agent": who.Agent}).Scan(&on); err != nil {
+func (a *Authority) unknown(ctx context.Context, brand tenants.BrandID, who Caller) error {
+	const q = `SELECT EXISTS (SELECT FROM agent_standing WHERE brand_id = @brand AND issuer = @agent AND enabled)`
+	r, err := tenants.One[struct{ Exists bool }](ctx, a.db, brand, q, pgx.NamedArgs{"brand": brand, "agent": who.Agent})
+	if err != nil {
 		return fmt.Errorf("look up agent: %w", err)
 	}
-	if !on {
+	if !r.Exists {
 		return ErrAgentDisabled
 	}
 	return ErrUnknown
@@ -148,7 +151,7 @@ func (a *Authority) wait(ctx context.Context, brand tenants.BrandID, who Caller,
 		UPDATE device_requests SET polled_at = @now
 		 WHERE brand_id = @brand AND device_code_hash = @hash AND agent = @agent AND agent_sub = @sub
 		   AND state = 'pending' AND expires_at > @now AND (polled_at IS NULL OR polled_at <= @due)
-		   AND (SELECT enabled FROM agent_states WHERE issuer = @agent)
+		   AND (SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent)
 		   AND (SELECT state = 'active' AND delegation FROM brands WHERE id = @brand)
 		RETURNING true AS waiting`
 	r, err := tenants.OneRelaxed[struct{ Waiting bool }](ctx, a.db, brand, q, pgx.NamedArgs{
@@ -167,16 +170,16 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 	const q = `
 		WITH r AS (
 			SELECT d.id, d.state, d.scopes, d.expires_at, d.polled_at, d.decided_at, d.lease_until, d.grant_id,
-			       g.subject, g.scopes AS held, g.version, g.expires_at AS grant_ends,
+			       g.subject, g.scopes AS held, g.details, g.version, g.expires_at AS grant_ends, g.status_list, g.status_idx,
 			       g.ended_at IS NULL AND g.expires_at > @now AS grant_on,
 			       EXISTS (SELECT FROM suspended_users u WHERE u.brand_id = @brand AND u.subject = g.subject) AS suspended,
-			       coalesce((SELECT enabled FROM agent_states WHERE issuer = @agent), false) AS agent_on,
+			       coalesce((SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent), false) AS agent_on,
 			       b.state = 'active' AND b.delegation AS brand_on
 			  FROM device_requests d
 			  JOIN brands b ON b.id = d.brand_id
 			  LEFT JOIN grants g ON g.brand_id = d.brand_id AND g.id = d.grant_id
 			 WHERE d.brand_id = @brand AND d.device_code_hash = @hash
-			   AND d.agent = @agent AND d.agent_sub = @sub
+			   AND d.agent = @agent AND d.agent_sub = @sub AND d.kind = 'device'
 		), leased AS (
 			UPDATE device_requests d SET lease_id = @lease, lease_until = @until
 			  FROM r
@@ -190,7 +193,7 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 		       r.lease_until AS leased_at, r.grant_id,
 		       EXISTS (SELECT FROM leased) AS leased,
 		       r.agent_on, r.brand_on, coalesce(r.grant_on, false) AS grant_on, r.suspended,
-		       r.subject, r.held, r.version, r.grant_ends,
+		       r.subject, r.held, r.details, r.version, r.grant_ends, r.status_list, r.status_idx,
 		       ARRAY(SELECT s.id FROM brand_scopes s
 		              WHERE s.brand_id = @brand AND s.retired_at IS NULL ORDER BY s.position) AS offered
 		  FROM r`
@@ -203,19 +206,20 @@ func (a *Authority) claim(ctx context.Context, brand tenants.BrandID, who Caller
 
 // repeated notes a second redemption. It revokes nothing: a lost answer looks
 // exactly the same.
-func (a *Authority) repeated(ctx context.Context, brand tenants.BrandID, c claim, now time.Time) error {
+func (a *Authority) repeated(ctx context.Context, brand tenants.BrandID, who Caller, c claim, now time.Time) error {
 	if c.PolledAt != nil && now.Before(c.PolledAt.Add(PollInterval-pollSlack)) {
 		return ErrRedeemed // one line per interval, or an agent could fill the trail
 	}
-	err := a.db.Tx(ctx, brand, func(tx pgx.Tx) error {
+	err := a.change(ctx, brand, byAgent(who), now, func(ch *change) error {
 		const q = `
 			UPDATE device_requests SET polled_at = @now
 			 WHERE brand_id = @brand AND id = @id AND polled_at IS NOT DISTINCT FROM @before`
-		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": c.ID, "now": now, "before": c.PolledAt})
+		tag, err := ch.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": c.ID, "now": now, "before": c.PolledAt})
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return record(ctx, tx, brand, now, fact{actor: "agent", event: "request.redeemed_again", request: c.ID, grant: *c.GrantID})
+		ch.note(fact{event: "request.redeemed_again", request: c.ID, grant: *c.GrantID})
+		return nil
 	})
 	return errors.Join(ErrRedeemed, err)
 }
@@ -224,8 +228,10 @@ func (a *Authority) repeated(ctx context.Context, brand tenants.BrandID, c claim
 // everything still stands.
 func (a *Authority) redeem(ctx context.Context, brand *tenants.Brand, who Caller, c claim, lease uuid.UUID) (Tokens, error) {
 	scopes := payable(c.Requested, c.Held, c.Offered)
+	details := c.Details.Of(scopes...)
 	access, err := a.sign(ctx, brand, who, signable{
-		grant: *c.GrantID, subject: *c.Subject, scopes: scopes, grantEnds: *c.GrantEnds,
+		grant: *c.GrantID, subject: *c.Subject, scopes: scopes, details: details, grantEnds: *c.GrantEnds,
+		status: statusOf(c.StatusList, c.StatusIdx),
 	})
 	if err != nil {
 		return Tokens{}, errors.Join(err, a.release(ctx, brand.ID, c.ID, lease))
@@ -242,7 +248,7 @@ func (a *Authority) redeem(ctx context.Context, brand *tenants.Brand, who Caller
 		// The lease ran out, or the grant moved: what was signed is dropped.
 		return Tokens{}, errors.Join(errMoved, a.release(ctx, brand.ID, c.ID, lease))
 	}
-	return Tokens{Access: access, Refresh: refresh, Scopes: scopes, GrantID: *c.GrantID}, nil
+	return Tokens{Access: access, Refresh: refresh, Scopes: scopes, Details: details, GrantID: *c.GrantID}, nil
 }
 
 // payOut is the compare-and-set: only the caller that still holds the lease on
@@ -254,7 +260,7 @@ func (a *Authority) payOut(ctx context.Context, brand tenants.BrandID, who Calle
 			UPDATE grants g SET last_used_at = @now
 			 WHERE g.brand_id = @brand AND g.id = @grant AND g.version = @version
 			   AND g.ended_at IS NULL AND g.expires_at > @now
-			   AND (SELECT enabled FROM agent_states WHERE issuer = @agent)
+			   AND (SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent)
 			   AND (SELECT state = 'active' AND delegation FROM brands WHERE id = @brand)
 			   AND NOT EXISTS (SELECT FROM suspended_users u WHERE u.brand_id = @brand AND u.subject = g.subject)
 			RETURNING g.id
@@ -267,13 +273,14 @@ func (a *Authority) payOut(ctx context.Context, brand tenants.BrandID, who Calle
 			INSERT INTO refresh_tokens (brand_id, hash, grant_id, family_id, generation, key_version, created_at)
 			SELECT @brand, @hash, grant_id, @family, 0, @key_version, @now FROM won
 		), noted AS (
-			INSERT INTO audit_events (brand_id, at, actor, event, request_id, grant_id)
-			SELECT @brand, @now, 'agent', 'request.redeemed', id, grant_id FROM won
+			INSERT INTO audit_events (brand_id, at, actor, actor_id, channel, event, request_id, grant_id, trace)
+			SELECT @brand, @now, 'agent', @agent, 'oauth', 'request.redeemed', id, grant_id, @trace FROM won
 		)
 		SELECT count(*) AS n FROM won`
 	r, err := tenants.One[struct{ N int }](ctx, a.db, brand, q, pgx.NamedArgs{
 		"brand": brand, "grant": c.GrantID, "version": *c.Version, "agent": who.Agent, "now": a.clock(),
 		"id": c.ID, "lease": lease, "hash": hash(refresh), "family": newID(), "key_version": a.master.Version(),
+		"trace": a.trace(ctx),
 	})
 	return r.N == 1, err
 }

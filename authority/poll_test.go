@@ -294,7 +294,7 @@ func TestRequestExpires(t *testing.T) {
 	_, err = a.Poll(t.Context(), w.Hotel, alex, s.DeviceCode)
 	wantErr(t, err, authority.ErrExpired)
 	wantErr(t, authoritytest.TryApprove(t.Context(), a, w.Hotel, s, "guest-7", "bookings:read"), authority.ErrExpired)
-	wantErr(t, a.Deny(t.Context(), w.Hotel.ID, s.ID, "guest-7"), authority.ErrExpired)
+	wantErr(t, a.Deny(t.Context(), w.Hotel.ID, authority.Decision{Request: s.ID, Subject: "guest-7"}), authority.ErrExpired)
 	_, _, err = a.Find(t.Context(), w.Hotel.ID, s.UserCode.String(), authority.Visitor{})
 	wantErr(t, err, authority.ErrUnknown)
 
@@ -314,7 +314,7 @@ func TestDeniedStaysDenied(t *testing.T) {
 	w := authoritytest.New(t)
 	a := w.Authority(nil)
 	s := authoritytest.Begin(t, a, w.Hotel, alex, "bookings:read")
-	if err := a.Deny(t.Context(), w.Hotel.ID, s.ID, "guest-7"); err != nil {
+	if err := a.Deny(t.Context(), w.Hotel.ID, authority.Decision{Request: s.ID, Subject: "guest-7"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -438,6 +438,12 @@ func TestTokenSaysWhatWasAllowed(t *testing.T) {
 		t.Errorf("jti %q", jti)
 	}
 	delete(got, "jti")
+	status, _ := got["status"].(map[string]any)
+	where, _ := status["status_list"].(map[string]any)
+	if index, ok := where["idx"].(float64); !ok || index < 0 || index >= authority.StatusListSize || where["uri"] != w.Hotel.Issuer+"/status/0" {
+		t.Errorf("status %v", status)
+	}
+	delete(got, "status")
 	want := map[string]any{
 		"iss": w.Hotel.Issuer, "aud": w.Hotel.InterfaceURL, "sub": "guest-7", "client_id": alex.Agent,
 		"scope": "account:read bookings:read", "grant_id": tokens.GrantID.String(),

@@ -58,9 +58,13 @@ type held struct {
 	NextUsedAt *time.Time // the successor's
 	Subject    string
 	Scopes     []string
+	Details    Details
 	Version    int
 	GrantEnds  time.Time
+	StatusList *int
+	StatusIdx  *int
 	GrantOn    bool
+	LastUsed   time.Time // the grant was
 	AgentOn    bool
 	BrandOn    bool
 	Suspended  bool
@@ -71,7 +75,7 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	now := a.clock()
 	h, err := a.look(ctx, brand.ID, who, token, now)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Tokens{}, a.unknown(ctx, who)
+		return Tokens{}, a.unknown(ctx, brand.ID, who)
 	}
 	if err != nil {
 		return Tokens{}, fmt.Errorf("refresh at %s: %w", brand.ID, err)
@@ -84,16 +88,27 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	case !h.GrantOn:
 		return Tokens{}, ErrEnded
 	}
+	if idle := now.AddDate(0, 0, -brand.IdleDays); !h.Suspended && !h.LastUsed.After(idle) {
+		ended, err := a.forgotten(ctx, brand.ID, h, idle, now)
+		if err != nil {
+			return Tokens{}, err
+		}
+		if ended {
+			return Tokens{}, ErrEnded
+		}
+	}
 	if h.UsedAt != nil {
 		switch {
-		case now.Sub(*h.UsedAt) <= brand.Grace && h.NextUsedAt == nil:
+		case brand.Grace > 0 && now.Sub(*h.UsedAt) <= brand.Grace && h.NextUsedAt == nil:
 			// A lost reply, or a parallel caller: the same successor again.
+			a.count.reuse.WithLabelValues("grace").Inc()
 		case now.Sub(*h.UsedAt) <= max(brand.Grace, flight):
 			// Its successor is in use, or there is no window and this call was
 			// on its way when the token was spent: too late, but no sign of theft.
+			a.count.reuse.WithLabelValues("late").Inc()
 			return Tokens{}, ErrUnknown
 		default:
-			return Tokens{}, a.reused(ctx, brand.ID, h, now)
+			return Tokens{}, a.reused(ctx, brand.ID, who, h, now)
 		}
 	}
 	if h.Suspended {
@@ -108,9 +123,11 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		}
 		scopes = narrow
 	}
+	details := h.Details.Of(scopes...)
 	if signed.version != h.Version || !slices.Equal(signed.scopes, scopes) {
 		access, err := a.sign(ctx, brand, who, signable{
-			grant: h.GrantID, subject: h.Subject, scopes: scopes, grantEnds: h.GrantEnds,
+			grant: h.GrantID, subject: h.Subject, scopes: scopes, details: details, grantEnds: h.GrantEnds,
+			status: statusOf(h.StatusList, h.StatusIdx),
 		})
 		if err != nil {
 			return Tokens{}, err
@@ -124,7 +141,7 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	if err := a.rotate(ctx, brand.ID, who, h, token, next); err != nil {
 		return Tokens{}, err
 	}
-	return Tokens{Access: signed.Access, Refresh: next, Scopes: scopes, GrantID: h.GrantID}, nil
+	return Tokens{Access: signed.Access, Refresh: next, Scopes: scopes, Details: details, GrantID: h.GrantID}, nil
 }
 
 // look finds the token if it is the caller's own: another agent's, person's or
@@ -135,9 +152,10 @@ func (a *Authority) look(ctx context.Context, brand tenants.BrandID, who Caller,
 		       (SELECT n.used_at FROM refresh_tokens n
 		         WHERE n.brand_id = @brand AND n.family_id = t.family_id
 		           AND n.generation = t.generation + 1) AS next_used_at,
-		       g.subject, g.scopes, g.version, g.expires_at AS grant_ends,
+		       g.subject, g.scopes, g.details, g.version, g.expires_at AS grant_ends, g.status_list, g.status_idx,
 		       g.ended_at IS NULL AND g.expires_at > @now AS grant_on,
-		       coalesce((SELECT enabled FROM agent_states WHERE issuer = @agent), false) AS agent_on,
+		       coalesce(g.last_used_at, g.created_at) AS last_used,
+		       coalesce((SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent), false) AS agent_on,
 		       b.state = 'active' AND b.delegation AS brand_on,
 		       EXISTS (SELECT FROM suspended_users u WHERE u.brand_id = @brand AND u.subject = g.subject) AS suspended,
 		       ARRAY(SELECT s.id FROM brand_scopes s
@@ -171,7 +189,7 @@ func (a *Authority) rotate(ctx context.Context, brand tenants.BrandID, who Calle
 			UPDATE grants g SET last_used_at = @now
 			 WHERE g.brand_id = @brand AND g.id = @grant AND g.version = @version
 			   AND g.ended_at IS NULL AND g.expires_at > @now
-			   AND (SELECT enabled FROM agent_states WHERE issuer = @agent)
+			   AND (SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent)
 			   AND (SELECT state = 'active' AND delegation FROM brands WHERE id = @brand)
 			   AND NOT EXISTS (SELECT FROM suspended_users u WHERE u.brand_id = @brand AND u.subject = g.subject)
 			RETURNING g.id
@@ -204,13 +222,45 @@ func (a *Authority) rotate(ctx context.Context, brand tenants.BrandID, who Calle
 
 // reused ends the grant: one of the two who hold this token is a thief, and
 // nobody can tell which.
-func (a *Authority) reused(ctx context.Context, brand tenants.BrandID, h held, now time.Time) error {
-	err := a.db.Tx(ctx, brand, func(tx pgx.Tx) error {
-		_, err := end(ctx, tx, brand, h.GrantID, "reuse_detected", now, "agent")
+func (a *Authority) reused(ctx context.Context, brand tenants.BrandID, who Caller, h held, now time.Time) error {
+	err := a.change(ctx, brand, byAgent(who), now, func(c *change) error {
+		_, err := c.end(ctx, []uuid.UUID{h.GrantID}, "reuse_detected")
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("end reused grant at %s: %w", brand, err)
 	}
+	a.count.reuse.WithLabelValues("ended").Inc()
 	return ErrReused
+}
+
+// forgotten ends a grant whose agent stayed away for longer than the Brand lets
+// it: the person does not think of it any more (R49). Whose agent was kept out
+// meanwhile did not stay away, and what the person has just answered for is not
+// forgotten, though the agent has not come for it yet. It reports whether this
+// call ended it.
+func (a *Authority) forgotten(ctx context.Context, brand tenants.BrandID, h held, idle, now time.Time) (bool, error) {
+	const q = `
+		SELECT g.id FROM grants g
+		 WHERE g.brand_id = @brand AND g.id = @grant AND g.ended_at IS NULL
+		   AND greatest(coalesce(g.last_used_at, g.created_at), g.kept_out_until,
+		                (SELECT max(s.at) FROM consents s WHERE s.brand_id = @brand AND s.grant_id = g.id)) <= @idle
+		   FOR UPDATE OF g`
+	ended := 0
+	err := a.change(ctx, brand, ByUpkeep(), now, func(c *change) error {
+		rows, err := c.Query(ctx, q, pgx.NamedArgs{"brand": brand, "grant": h.GrantID, "idle": idle})
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		ended, err = c.end(ctx, found, "idle")
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("end forgotten grant at %s: %w", brand, err)
+	}
+	return ended > 0, nil
 }

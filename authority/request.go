@@ -46,58 +46,108 @@ type Started struct {
 	Interval   time.Duration
 }
 
-// Begin records that the caller asks for scopes at the Brand (RFC 8628 §3.1).
-// Scopes must be on the Brand's card and at least one (M10, ErrScope);
-// duplicates fold and the order is kept. Too many starts are a *LimitError.
+// Wish is what an agent asks for.
+type Wish struct {
+	Scopes []string
+	// Details is the parameter authorization_details as it came (RFC 9396 §3);
+	// nil: it did not.
+	Details *string
+}
+
+// Begin is BeginWith for scopes alone.
 func (a *Authority) Begin(ctx context.Context, brand *tenants.Brand, who Caller, scopes []string) (Started, error) {
-	scopes = fold(scopes)
-	if len(scopes) == 0 {
-		return Started{}, fmt.Errorf("%w: name at least one", ErrScope)
+	return a.BeginWith(ctx, brand, who, Wish{Scopes: scopes})
+}
+
+// BeginWith records what the caller asks for at the Brand (RFC 8628 §3.1).
+// Scopes must be on the Brand's card and at least one (M10, ErrScope);
+// duplicates fold and the order is kept. Details must be of the Brand's types and
+// belong to those scopes, or it is a *DetailsError. Too many starts are a
+// *LimitError.
+func (a *Authority) BeginWith(ctx context.Context, brand *tenants.Brand, who Caller, wish Wish) (Started, error) {
+	scopes, err := onCard(brand, wish.Scopes)
+	if err != nil {
+		return Started{}, err
 	}
-	for _, s := range scopes {
-		if _, ok := brand.Scope(s); !ok {
-			return Started{}, ErrScope
+	details := Details{}
+	if wish.Details != nil {
+		if details, err = readDetails(brand, scopes, *wish.Details); err != nil {
+			return Started{}, err
+		}
+		if err := a.room(ctx, brand, who, scopes, details); err != nil {
+			return Started{}, err
 		}
 	}
 	deviceCode, err := a.secret("dc_")
 	if err != nil {
 		return Started{}, err
 	}
-	// Two live codes of one Brand may never be equal. With 34 bits a clash is
-	// rare, and then another is drawn.
+	started := Started{DeviceCode: deviceCode, ExpiresIn: RequestLife, Interval: PollInterval}
+	err = a.withCode(ctx, brand.ID, func(code freshCode) error {
+		started.UserCode = code.code
+		started.ID, err = a.begin(ctx, brand, who, scopes, details, deviceCode, code)
+		return err
+	})
+	if err != nil {
+		return Started{}, err
+	}
+	return started, nil
+}
+
+// onCard folds the scopes. None at all, or one that is not on the card, is
+// ErrScope.
+func onCard(brand *tenants.Brand, scopes []string) ([]string, error) {
+	scopes = fold(scopes)
+	if len(scopes) == 0 {
+		return nil, fmt.Errorf("%w: name at least one", ErrScope)
+	}
+	for _, s := range scopes {
+		if _, ok := brand.Scope(s); !ok {
+			return nil, ErrScope
+		}
+	}
+	return scopes, nil
+}
+
+// freshCode is a user code just drawn, and how it rests in the database.
+type freshCode struct {
+	code        UserCode
+	mac, sealed []byte
+}
+
+// withCode hands keep one user code after the other until it takes one. Two
+// live codes of one Brand may never be equal: with 34 bits a clash is rare, and
+// then another is drawn.
+func (a *Authority) withCode(ctx context.Context, brand tenants.BrandID, keep func(freshCode) error) error {
 	const draws = 8
 	for range draws {
 		code, err := drawUserCode(a.rand)
 		if err != nil {
-			return Started{}, err
+			return err
 		}
-		id, err := a.begin(ctx, brand, who, scopes, deviceCode, code)
-		if errors.Is(err, errCodeTaken) {
-			continue
-		}
+		mac, err := a.master.MAC(a.master.Version(), brand, purposeUserCode, []byte(code))
 		if err != nil {
-			return Started{}, err
+			return err
 		}
-		return Started{ID: id, DeviceCode: deviceCode, UserCode: code, ExpiresIn: RequestLife, Interval: PollInterval}, nil
+		sealed, err := a.master.Seal(ctx, brand, purposeUserCode, []byte(code))
+		if err != nil {
+			return err
+		}
+		if err := keep(freshCode{code, mac, sealed}); !errors.Is(err, errCodeTaken) {
+			return err
+		}
 	}
-	return Started{}, fmt.Errorf("begin at %s: %d user codes in a row were taken", brand.ID, draws)
+	return fmt.Errorf("begin at %s: %d user codes in a row were taken", brand, draws)
 }
 
 var errCodeTaken = errors.New("user code is taken")
 
-func (a *Authority) begin(ctx context.Context, brand *tenants.Brand, who Caller, scopes []string, deviceCode string, code UserCode) (uuid.UUID, error) {
-	mac, err := a.master.MAC(a.master.Version(), brand.ID, purposeUserCode, []byte(code))
-	if err != nil {
-		return uuid.Nil, err
-	}
-	sealed, err := a.master.Seal(ctx, brand.ID, purposeUserCode, []byte(code))
-	if err != nil {
-		return uuid.Nil, err
-	}
-	const q = `
+// startable is whether the agent may begin something here, and how much it has
+// begun: here is the beginning of a statement that goes on from it.
+const startable = `
 		WITH here AS (
 			SELECT b.state = 'active' AND b.delegation AS open,
-			       coalesce((SELECT enabled FROM agent_states WHERE issuer = @agent), false) AS known,
+			       coalesce((SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = @agent), false) AS known,
 			       (SELECT count(*) FROM device_requests
 			         WHERE brand_id = @brand AND agent = @agent AND agent_sub = @sub
 			           AND created_at > @since) AS starts,
@@ -107,10 +157,13 @@ func (a *Authority) begin(ctx context.Context, brand *tenants.Brand, who Caller,
 			              AND created_at > @since LIMIT @per_agent) AS pending) AS pending
 			  FROM brands b
 			 WHERE b.id = @brand
-		), made AS (
-			INSERT INTO device_requests (brand_id, id, agent, agent_sub, scopes, device_code_hash,
+		)`
+
+func (a *Authority) begin(ctx context.Context, brand *tenants.Brand, who Caller, scopes []string, details Details, deviceCode string, code freshCode) (uuid.UUID, error) {
+	const q = startable + `, made AS (
+			INSERT INTO device_requests (brand_id, id, agent, agent_sub, scopes, details, device_code_hash,
 			                             user_code_mac, user_code_sealed, state, created_at, expires_at)
-			SELECT @brand, @id, @agent, @sub, @scopes, @hash, @mac, @sealed, 'pending', @now, @expires
+			SELECT @brand, @id, @agent, @sub, @scopes, @details::jsonb, @hash, @mac, @sealed, 'pending', @now, @expires
 			  FROM here
 			 WHERE open AND known AND starts < @per_person AND pending < @per_agent
 			ON CONFLICT DO NOTHING
@@ -123,8 +176,8 @@ func (a *Authority) begin(ctx context.Context, brand *tenants.Brand, who Caller,
 	id := newID()
 	type row struct{ Open, Known, Modest, Made bool }
 	r, err := tenants.One[row](ctx, a.db, brand.ID, q, pgx.NamedArgs{
-		"brand": brand.ID, "id": id, "agent": who.Agent, "sub": who.Sub, "scopes": scopes,
-		"hash": hash(deviceCode), "mac": mac, "sealed": sealed,
+		"brand": brand.ID, "id": id, "agent": who.Agent, "sub": who.Sub, "scopes": scopes, "details": details,
+		"hash": hash(deviceCode), "mac": code.mac, "sealed": code.sealed,
 		"now": now, "expires": now.Add(RequestLife), "since": now.Add(-RequestLife),
 		"per_person": startsPerPerson, "per_agent": pendingPerAgent,
 	})

@@ -23,6 +23,7 @@ type Tokens struct {
 	Access
 	Refresh string
 	Scopes  []string // of the access token, in the order of its scope claim
+	Details Details  // of those scopes
 	GrantID uuid.UUID
 }
 
@@ -37,6 +38,17 @@ type claims struct {
 	IssuedAt int64  `json:"iat"`
 	Expires  int64  `json:"exp"`
 	ID       string `json:"jti"`
+	// What the scopes are to allow, more exactly (RFC 9396 §9.1).
+	Details []json.RawMessage `json:"authorization_details,omitempty"`
+	// Where its status stands (Token Status List), for Brands that verify offline.
+	Status *statusClaim `json:"status,omitempty"`
+}
+
+type statusClaim struct {
+	List struct {
+		Index int    `json:"idx"`
+		URI   string `json:"uri"`
+	} `json:"status_list"`
 }
 
 // read takes the claims out of a payload that we signed.
@@ -55,7 +67,9 @@ type signable struct {
 	grant     uuid.UUID
 	subject   string
 	scopes    []string
+	details   Details // of the scopes
 	grantEnds time.Time
+	status    *statusRef // nil: a grant from before there were status lists
 }
 
 // sign makes a delegation token. It lives as long as the Brand says, an hour at
@@ -74,11 +88,17 @@ func (a *Authority) sign(ctx context.Context, brand *tenants.Brand, who Caller, 
 	if !ends.After(now) {
 		return Access{}, ErrEnded
 	}
-	payload, err := json.Marshal(claims{
+	c := claims{
 		Issuer: brand.Issuer, Audience: brand.InterfaceURL, Subject: s.subject, ClientID: who.Agent,
 		Scope: strings.Join(s.scopes, " "), GrantID: s.grant.String(),
 		IssuedAt: now.Unix(), Expires: ends.Unix(), ID: uuid.NewString(),
-	})
+		Details: s.details.Values(),
+	}
+	if s.status != nil {
+		c.Status = &statusClaim{}
+		c.Status.List.Index, c.Status.List.URI = s.status.Index, brand.StatusListURI(s.status.List)
+	}
+	payload, err := json.Marshal(c)
 	if err != nil {
 		return Access{}, fmt.Errorf("encode token: %w", err)
 	}

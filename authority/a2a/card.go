@@ -29,7 +29,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 
 func (h *Handler) card(w http.ResponseWriter, r *http.Request) {
 	brand, err := h.brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand")))
-	if errors.Is(err, tenants.ErrNoBrand) || err == nil && brand.State == tenants.Closed {
+	if errors.Is(err, tenants.ErrNoBrand) || err == nil && !brand.Exists() {
 		http.NotFound(w, r)
 		return
 	}

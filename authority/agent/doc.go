@@ -16,6 +16,9 @@
 //	keyring.go  the agent's published keys, cached (jwk.go)
 //	verify.go   the signature, and the memory of tokens already proven
 //
+// Where a Brand is open, Meet stands in for Verify: an unknown issuer is looked up
+// (discover.go), as often as search.go lets strangers make us.
+//
 // Every refusal is a Refusal and satisfies errors.Is(err, ErrRefused): the door
 // answers all of them alike (401, empty body). Any other error is ours, such as
 // a database that does not answer, and no verdict about the caller (503).
@@ -24,6 +27,6 @@
 // one token. Nothing here keeps track of jti.
 //
 // An agent disabled in this process is refused at once; disabled elsewhere,
-// within two seconds. The rules ask the view agent_states inside their own SQL,
+// within two seconds. The rules ask the view agent_standing inside their own SQL,
 // so that nothing is granted in between.
 package agent

@@ -134,6 +134,16 @@ func (r *keyring) refresh(began time.Time) {
 	r.running = nil
 }
 
+// seed takes keys that were fetched for a discovery, if they are newer than those
+// it has.
+func (r *keyring) seed(set *keySet, began time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.set == nil || began.After(r.fetched) {
+		r.set, r.fetched, r.tried = set, began, began
+	}
+}
+
 func wait(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:

@@ -18,6 +18,7 @@ type metrics struct {
 	verifications *prometheus.CounterVec
 	refusals      *prometheus.CounterVec
 	fetches       *prometheus.CounterVec
+	discoveries   *prometheus.CounterVec
 	stale         prometheus.Counter
 }
 
@@ -35,13 +36,17 @@ func newMetrics(to prometheus.Registerer) *metrics {
 			Name: "countersign_agent_jwks_fetches_total",
 			Help: "Fetches of agents' published keys, by outcome.",
 		}, []string{"outcome"}),
+		discoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "countersign_agent_discoveries_total",
+			Help: "Look-ups of agents that nobody has registered, by outcome.",
+		}, []string{"outcome"}),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "countersign_agent_stale_keys_total",
 			Help: "Uses of keys older than five minutes because the agent's server fails. After 24 hours the agent is refused.",
 		}),
 	}
 	if to != nil {
-		to.MustRegister(m.verifications, m.refusals, m.fetches, m.stale)
+		to.MustRegister(m.verifications, m.refusals, m.fetches, m.discoveries, m.stale)
 	}
 	return m
 }
@@ -59,10 +64,13 @@ func (m *metrics) count(outcome string, err error) {
 	}
 }
 
-func (m *metrics) fetched(err error) {
-	outcome := "ok"
+func (m *metrics) fetched(err error) { m.fetches.WithLabelValues(came(err)).Inc() }
+
+func (m *metrics) discovered(err error) { m.discoveries.WithLabelValues(came(err)).Inc() }
+
+func came(err error) string {
 	if err != nil {
-		outcome = failed
+		return failed
 	}
-	m.fetches.WithLabelValues(outcome).Inc()
+	return "ok"
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"countersign.dev/tenants"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -16,12 +17,17 @@ var ErrNotRegistered = errors.New("agent is not registered")
 
 // Agent is a personal agent that we know.
 type Agent struct {
-	Issuer    string    `db:"issuer"` // its client_id; compared byte for byte
-	JWKSURI   string    `db:"jwks_uri"`
-	Name      string    `db:"name"` // its own words for itself; decides nothing
-	Enabled   bool      `db:"enabled"`
-	CreatedAt time.Time `db:"created_at"` // set by the Registry
-	UpdatedAt time.Time `db:"updated_at"` // set by the Registry
+	Issuer  string `db:"issuer"` // its client_id; compared byte for byte
+	JWKSURI string `db:"jwks_uri"`
+	Name    string `db:"name"` // its own words for itself; decides nothing
+	Enabled bool   `db:"enabled"`
+	Test    bool   `db:"test"`    // for trying things out: works with Brands that have proved nothing
+	Contact string `db:"contact"` // whom the operator can ask; shown to nobody else
+	// Discovered: nobody registered it. It works with open Brands only, and its
+	// name is its host. Set by Meet; to register it ends it.
+	Discovered bool      `db:"discovered"`
+	CreatedAt  time.Time `db:"created_at"` // set by the Registry
+	UpdatedAt  time.Time `db:"updated_at"` // set by the Registry
 }
 
 // RegistryConfig is what a Registry needs.
@@ -29,13 +35,25 @@ type RegistryConfig struct {
 	DB            *pgxpool.Pool
 	Now           func() time.Time // nil: time.Now
 	AllowLoopback bool             // development only: issuers and key sets on loopback
+	Note          Note             // nil: nobody is told
+	Met           Met              // nil: nobody is told
 }
+
+// Note takes down what was done to an agent ("registered", "enabled",
+// "disabled"), in the transaction that makes it true. An error undoes it.
+type Note func(ctx context.Context, tx pgx.Tx, issuer, what string) error
+
+// Met takes down that an agent was met at a Brand ("discovered"), or that one of
+// those has its keys at another place ("moved"). An error undoes it.
+type Met func(ctx context.Context, tx pgx.Tx, at tenants.BrandID, issuer, what string) error
 
 // Registry is the agents we know, the same for every Brand.
 type Registry struct {
 	db            *pgxpool.Pool
 	now           func() time.Time
 	allowLoopback bool
+	note          Note
+	met           Met
 
 	mu      sync.Mutex
 	recent  map[string]sighting
@@ -57,7 +75,13 @@ func NewRegistry(c RegistryConfig) *Registry {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Registry{db: c.DB, now: c.Now, allowLoopback: c.AllowLoopback, recent: map[string]sighting{}}
+	if c.Note == nil {
+		c.Note = func(context.Context, pgx.Tx, string, string) error { return nil }
+	}
+	if c.Met == nil {
+		c.Met = func(context.Context, pgx.Tx, tenants.BrandID, string, string) error { return nil }
+	}
+	return &Registry{db: c.DB, now: c.Now, allowLoopback: c.AllowLoopback, note: c.Note, met: c.Met, recent: map[string]sighting{}}
 }
 
 // Register adds the agent, or replaces what we know of the agent with that
@@ -68,14 +92,23 @@ func (r *Registry) Register(ctx context.Context, a Agent) error {
 		return fmt.Errorf("register agent: %w", err)
 	}
 	const q = `
-		INSERT INTO agents (issuer, jwks_uri, name, enabled, created_at, updated_at)
-		VALUES (@issuer, @jwks_uri, @name, @enabled, @now, @now)
+		INSERT INTO agents (issuer, jwks_uri, name, enabled, test, contact, created_at, updated_at)
+		VALUES (@issuer, @jwks_uri, @name, @enabled, @test, @contact, @now, @now)
 		ON CONFLICT (issuer) DO UPDATE
 		   SET jwks_uri = excluded.jwks_uri, name = excluded.name,
-		       enabled = excluded.enabled, updated_at = excluded.updated_at`
+		       enabled = excluded.enabled, test = excluded.test, contact = excluded.contact,
+		       discovered = false, updated_at = excluded.updated_at
+		 WHERE agents.discovered OR (agents.jwks_uri, agents.name, agents.enabled, agents.test, agents.contact)
+		       IS DISTINCT FROM (excluded.jwks_uri, excluded.name, excluded.enabled, excluded.test, excluded.contact)`
 	defer r.forget(a.Issuer)
-	_, err := r.db.Exec(ctx, q, pgx.NamedArgs{
-		"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "enabled": a.Enabled, "now": r.now(),
+	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{
+			"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "enabled": a.Enabled, "test": a.Test, "contact": a.Contact, "now": r.now(),
+		})
+		if err != nil || tag.RowsAffected() == 0 { // nothing is new
+			return err
+		}
+		return r.note(ctx, tx, a.Issuer, "registered")
 	})
 	if err != nil {
 		return fmt.Errorf("register agent: %w", err)
@@ -86,23 +119,39 @@ func (r *Registry) Register(ctx context.Context, a Agent) error {
 // SetEnabled lets the agent in or keeps it out. Verifiers over this Registry
 // know when it returns, others within two seconds.
 func (r *Registry) SetEnabled(ctx context.Context, issuer string, enabled bool) error {
-	const q = `UPDATE agents SET enabled = @enabled, updated_at = @now WHERE issuer = @issuer`
+	const find = `SELECT enabled FROM agents WHERE issuer = @issuer FOR NO KEY UPDATE`
+	const set = `UPDATE agents SET enabled = @enabled, updated_at = @now WHERE issuer = @issuer`
+	what := "disabled"
+	if enabled {
+		what = "enabled"
+	}
 	// Also after an error: the change may have been made.
 	defer r.forget(issuer)
-	tag, err := r.db.Exec(ctx, q, pgx.NamedArgs{"issuer": issuer, "enabled": enabled, "now": r.now()})
-	if err != nil {
+	args := pgx.NamedArgs{"issuer": issuer, "enabled": enabled, "now": r.now()}
+	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
+		var before bool
+		err := tx.QueryRow(ctx, find, args).Scan(&before)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return ErrNotRegistered
+		case err != nil, before == enabled:
+			return err
+		}
+		if _, err := tx.Exec(ctx, set, args); err != nil {
+			return err
+		}
+		return r.note(ctx, tx, issuer, what)
+	})
+	if err != nil && !errors.Is(err, ErrNotRegistered) {
 		return fmt.Errorf("enable or disable agent: %w", err)
 	}
-	if tag.RowsAffected() == 0 {
-		return ErrNotRegistered
-	}
-	return nil
+	return err
 }
 
 // Find returns the agent with that issuer, or ErrNotRegistered.
 func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, created_at, updated_at
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at
 		  FROM agents WHERE issuer = @issuer`
 	rows, err := r.db.Query(ctx, q, pgx.NamedArgs{"issuer": issuer})
 	if err != nil {
@@ -121,7 +170,7 @@ func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 // List returns all agents, ordered by issuer.
 func (r *Registry) List(ctx context.Context) ([]Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, created_at, updated_at
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at
 		  FROM agents ORDER BY issuer`
 	rows, err := r.db.Query(ctx, q)
 	if err != nil {

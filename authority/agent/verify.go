@@ -43,9 +43,10 @@ type Verifier struct {
 	log      *slog.Logger
 	metrics  *metrics
 	proven   *proven
+	searches *searches
 
 	mu    sync.Mutex
-	rings map[string]*keyring // by issuer; only of registered agents
+	rings map[string]*keyring // by issuer; only of agents that we know
 }
 
 // NewVerifier returns a Verifier.
@@ -59,7 +60,7 @@ func NewVerifier(c Config) *Verifier {
 	if c.Remember == 0 {
 		c.Remember = defaultRemember
 	}
-	return &Verifier{
+	v := &Verifier{
 		registry: c.Registry,
 		fetch:    c.Fetch,
 		now:      c.Now,
@@ -68,6 +69,8 @@ func NewVerifier(c Config) *Verifier {
 		proven:   newProven(c.Remember),
 		rings:    map[string]*keyring{},
 	}
+	v.searches = &searches{lookUp: v.lookUp, now: c.Now, known: map[string]*search{}, asked: map[string]int{}}
+	return v
 }
 
 // Verify tells who made the pa-jwt, which must be meant for the audience (rules
@@ -119,15 +122,9 @@ func (v *Verifier) admit(ctx context.Context, said claims, now time.Time, audien
 	if err := said.valid(now, audience); err != nil {
 		return nil, nil, err
 	}
-	a, err := v.registry.current(ctx, said.issuer)
-	if errors.Is(err, ErrNotRegistered) {
-		return nil, nil, ErrIssuer
-	}
+	a, err := v.Known(ctx, said.issuer)
 	if err != nil {
 		return nil, nil, err
-	}
-	if !a.Enabled {
-		return nil, nil, ErrDisabled
 	}
 	ring := v.ring(a)
 	set, err := ring.usable(ctx)
@@ -135,6 +132,21 @@ func (v *Verifier) admit(ctx context.Context, said claims, now time.Time, audien
 		return nil, nil, err
 	}
 	return ring, set, nil
+}
+
+// Known is the agent with that issuer, which may be a moment old: ErrIssuer where it
+// is not registered and ErrDisabled where it may not act, both ErrRefused.
+func (v *Verifier) Known(ctx context.Context, issuer string) (Agent, error) {
+	a, err := v.registry.current(ctx, issuer)
+	switch {
+	case errors.Is(err, ErrNotRegistered):
+		return Agent{}, ErrIssuer
+	case err != nil:
+		return Agent{}, err
+	case !a.Enabled:
+		return Agent{}, ErrDisabled
+	}
+	return a, nil
 }
 
 // prove checks the signature, with keys fetched anew if none of set made it.

@@ -5,7 +5,9 @@ package authoritytest
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -103,7 +105,7 @@ func NewAt(t testing.TB, now time.Time) *World {
 func (w *World) brand(t testing.TB, id tenants.BrandID, name string, scopes []tenants.Scope) *tenants.Brand {
 	t.Helper()
 	ctx := t.Context()
-	err := tenants.SaveProvider(ctx, w.DB, tenants.Provider{ID: "demo", Name: "Demo", Audience: "https://provider.example"}, w.Clock.Now())
+	err := tenants.SaveProvider(ctx, w.DB, tenants.Provider{ID: "demo", Name: "Demo", Audience: "https://provider.example", Shared: true}, w.Clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func (w *World) brand(t testing.TB, id tenants.BrandID, name string, scopes []te
 		State: tenants.Active, Delegation: true, InterfaceURL: PublicURL + "/a2a/" + string(id),
 		Issuer: PublicURL + "/a2a/" + string(id) + "/oauth", IdentityScheme: "paJwt", Colour: "#1f3a5f",
 		TokenLifetime: 15 * time.Minute, Grace: 30 * time.Second, GrantDays: []int{7, 30, 90}, GrantDefault: 30,
-		SigningAlg: "ES256", RotationDays: 90, Scopes: scopes,
+		SigningAlg: "ES256", RotationDays: 90, Scopes: scopes, Proven: true,
 	}
 	if err := tenants.SaveBrand(ctx, w.DB, b, w.Clock.Now()); err != nil {
 		t.Fatal(err)
@@ -121,6 +123,31 @@ func (w *World) brand(t testing.TB, id tenants.BrandID, name string, scopes []te
 		t.Fatal(err)
 	}
 	return w.Reload(t, id)
+}
+
+// StayCharge is a type of authorization_details for the Hotel.
+func StayCharge() tenants.DetailType {
+	return tenants.DetailType{
+		Type: "stay_charge", Scope: "extras:order",
+		Schema: json.RawMessage(`{"type": "object", "additionalProperties": false, "required": ["amount", "currency"],
+			"properties": {"amount": {"type": "number", "exclusiveMinimum": 0, "maximum": 10000},
+			               "currency": {"type": "string", "pattern": "^[A-Z]{3}$"}, "shop": {"type": "string"}}}`),
+		Words: "Up to {amount} {currency}[ at {shop}]",
+		Texts: map[string]string{"zh-Hant": "最多 {amount} {currency}[（{shop}）]"},
+	}
+}
+
+// Detailed gives the Hotel the types, and returns it as it then is.
+func (w *World) Detailed(t testing.TB, types ...tenants.DetailType) *tenants.Brand {
+	t.Helper()
+	for _, one := range types {
+		err := tenants.SaveDetailType(t.Context(), w.Authority(nil).Editor(authority.ByOperator()), w.Hotel.ID, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Hotel = w.Reload(t, w.Hotel.ID)
+	return w.Hotel
 }
 
 // NewKeys returns a Keys with caches of its own, as another instance has.
@@ -137,7 +164,7 @@ func (w *World) Authority(signer authority.Signer) *authority.Authority {
 	if signer == nil {
 		signer = w.NewKeys()
 	}
-	return authority.New(authority.Config{DB: w.DB, Signer: signer, Master: w.Master, Now: w.Clock.Now})
+	return authority.New(authority.Config{DB: w.DB, Signer: signer, Verifier: w.Keys, Master: w.Master, Now: w.Clock.Now})
 }
 
 // Reload reads the Brand as it stands in the database.
@@ -204,7 +231,22 @@ func TryApprove(ctx context.Context, a *authority.Authority, b *tenants.Brand, s
 	if err != nil {
 		return err
 	}
-	return a.Approve(ctx, b, authority.Decision{
-		Request: s.ID, Subject: subject, Ticked: ticked, SeenVersion: q.GrantVersion, Days: b.GrantDefault,
-	})
+	return a.Approve(ctx, b, Answer(b, q, subject, ticked...))
+}
+
+// Answer is what the page would send for the question, read in English.
+func Answer(b *tenants.Brand, q *authority.Question, subject string, ticked ...string) authority.Decision {
+	d := authority.Decision{
+		Request: q.ID, Subject: subject, Ticked: ticked, SeenVersion: q.GrantVersion, Days: b.GrantDefault,
+		Seen: authority.Seen{Language: "en", Agent: q.Agent, AgentName: q.AgentName, Days: b.GrantDays},
+	}
+	for _, s := range b.Scopes {
+		held := slices.Contains(q.Held, s.ID)
+		if held || slices.Contains(q.Requested, s.ID) {
+			seen := authority.SeenAs(s, "en")
+			seen.Held = held
+			d.Seen.Scopes = append(d.Seen.Scopes, seen)
+		}
+	}
+	return d
 }

@@ -24,6 +24,7 @@ import (
 	"countersign.dev/authority/oauth"
 	"countersign.dev/e2e/bench/crowd"
 	"countersign.dev/e2e/bench/yardstick"
+	"countersign.dev/tenants"
 	"countersign.dev/tenants/egress"
 	"countersign.dev/web"
 )
@@ -45,6 +46,7 @@ func BenchmarkDoor(b *testing.B) {
 		{"JWKS", "/a2a/harbor-hotel/oauth/jwks.json"},
 		{"metadata", "/a2a/harbor-hotel/oauth/.well-known/oauth-authorization-server"},
 		{"card", "/a2a/harbor-hotel/.well-known/agent-card.json"},
+		{"status list of 65,536", "/a2a/harbor-hotel/oauth/status/0"},
 	} {
 		b.Run(document.name+", "+yardstick.Called(2), func(b *testing.B) {
 			yardstick.Callers(b, 2, func(caller int) error {
@@ -54,6 +56,7 @@ func BenchmarkDoor(b *testing.B) {
 			nothing.Beside(b, 2)
 		})
 	}
+	signature, key := yardstick.Verify(b), d.proxyKey(b)
 	held := 0
 	for _, n := range []int{2, 16} {
 		b.Run("poll on time, "+yardstick.Called(n), func(b *testing.B) {
@@ -90,6 +93,15 @@ func BenchmarkDoor(b *testing.B) {
 			})
 			trip.Beside(b, n)
 		})
+		b.Run("verify for a proxy, "+yardstick.Called(n), func(b *testing.B) {
+			heads := make([]string, n)
+			for i := range n {
+				heads[i] = d.shown(b, callers[i], held, key)
+				held++
+			}
+			yardstick.Callers(b, n, func(caller int) error { return callers[caller].verify(heads[caller]) })
+			signature.Beside(b, n)
+		})
 	}
 }
 
@@ -116,6 +128,7 @@ func newBusyDoor(b *testing.B) *busyDoor {
 	if err := registry.Register(b.Context(), d.pa.Agent()); err != nil {
 		b.Fatal(err)
 	}
+	crowd.Listed(b, w, d.pa.Issuer, crowd.PerList)
 	d.rota = &crowd.Rota{Clock: w.Clock, Tickets: crowd.Fill(b, w, d.pa.Issuer)}
 	for i := range crowd.People {
 		d.tokens[crowd.Person(i)] = d.admit(b, crowd.Person(i))
@@ -125,6 +138,7 @@ func newBusyDoor(b *testing.B) *busyDoor {
 	oauth.New(oauth.Config{
 		Brands: w.Brands, Agents: d.verifier, Authority: w.Authority(nil), Keys: w.NewKeys(),
 		PublicURL: authoritytest.PublicURL, Log: log,
+		Credentials: tenants.NewCredentials(w.DB, w.Clock.Now),
 	}).Routes(mux)
 	a2a.New(w.Brands, log).Routes(mux)
 	mux.HandleFunc("/nothing", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

@@ -23,7 +23,7 @@ func (h *Handler) caller(r *http.Request, brand *tenants.Brand) (authority.Calle
 	if err != nil {
 		return authority.Caller{}, err
 	}
-	c, err := h.agents.Verify(r.Context(), token, brand.Audience)
+	c, err := h.agents.At(r.Context(), brand, token)
 	if err != nil {
 		return authority.Caller{}, err
 	}

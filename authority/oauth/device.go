@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"countersign.dev/authority"
+	"countersign.dev/tenants"
 	"github.com/ory/fosite"
 )
 
@@ -43,27 +45,41 @@ type deviceAnswer struct {
 	Interval                int    `json:"interval"`
 }
 
+// detailsMember is what RFC 9396 calls them everywhere: in the request, the answer,
+// the token, and where that is introspected.
+const detailsMember = "authorization_details"
+
 type deviceStart bound
 
 // HandleDeviceEndpointRequest implements fosite.DeviceEndpointHandler.
 func (d deviceStart) HandleDeviceEndpointRequest(ctx context.Context, request fosite.DeviceRequester, answer fosite.DeviceResponder) error {
 	c := d.call
-	// No Brand has authorization_details types yet (RFC 9396 §5).
-	if request.GetRequestForm().Has("authorization_details") {
-		return refusal(http.StatusBadRequest, "invalid_authorization_details", "This issuer has no authorization details types.")
+	wish := authority.Wish{Scopes: request.GetRequestedScopes()}
+	if form := request.GetRequestForm(); form.Has(detailsMember) {
+		raw := form.Get(detailsMember)
+		wish.Details = &raw
 	}
-	started, err := c.h.authority.Begin(ctx, c.brand, c.who, request.GetRequestedScopes())
+	started, err := c.h.authority.BeginWith(ctx, c.brand, c.who, wish)
 	if err != nil {
 		return err
 	}
-	verification := c.h.pages + string(c.brand.ID) + "/device"
 	answer.SetDeviceCode(started.DeviceCode)
 	answer.SetUserCode(started.UserCode.String())
-	answer.SetVerificationURI(verification)
-	answer.SetVerificationURIComplete(verification + "?user_code=" + url.QueryEscape(started.UserCode.String()))
+	answer.SetVerificationURI(c.h.codePage(c.brand))
+	answer.SetVerificationURIComplete(c.h.completeLink(c.brand, started.UserCode))
 	answer.SetExpiresIn(int64(started.ExpiresIn.Seconds()))
 	answer.SetInterval(int(started.Interval.Seconds()))
 	return nil
+}
+
+// codePage is where a code is typed.
+func (h *Handler) codePage(brand *tenants.Brand) string {
+	return h.pages + string(brand.ID) + "/device"
+}
+
+// completeLink is the same page with the code in it.
+func (h *Handler) completeLink(brand *tenants.Brand, code authority.UserCode) string {
+	return h.codePage(brand) + "?user_code=" + url.QueryEscape(code.String())
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

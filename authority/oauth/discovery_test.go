@@ -90,6 +90,10 @@ func TestCardAndMetadataAgree(t *testing.T) {
 		"token_endpoint_auth_signing_alg_values_supported":      []any{"ES256", "RS256"},
 		"revocation_endpoint_auth_methods_supported":            []any{"private_key_jwt"},
 		"revocation_endpoint_auth_signing_alg_values_supported": []any{"ES256", "RS256"},
+		"status_list_aggregation_endpoint":                      issuer + "/status",
+		"grant_management_endpoint":                             issuer + "/grants",
+		"grant_management_actions_supported":                    []any{"query", "revoke"},
+		"receipt_log_checkpoint_uri":                            issuer + "/log/checkpoint",
 	}
 	if diff := cmp.Diff(wantMeta, meta.json); diff != "" {
 		t.Error(diff)

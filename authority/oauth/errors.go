@@ -38,6 +38,9 @@ func oauthError(err error) (*fosite.RFC6749Error, time.Duration) {
 	if limit := new(authority.LimitError); errors.As(err, &limit) {
 		return refusal(http.StatusTooManyRequests, "slow_down", "Too many "+limit.What+". Try again later."), limit.RetryAfter
 	}
+	if details := new(authority.DetailsError); errors.As(err, &details) { // RFC 9396 §5
+		return refusal(bad, "invalid_authorization_details", details.Say), 0
+	}
 	switch {
 	case errors.Is(err, authority.ErrPending):
 		return refusal(bad, "authorization_pending", "The person has not decided yet."), 0
@@ -49,9 +52,15 @@ func oauthError(err error) (*fosite.RFC6749Error, time.Duration) {
 		return refusal(bad, "expired_token", "The request has expired. Start a new one."), 0
 	case errors.Is(err, authority.ErrScope):
 		return refusal(bad, "invalid_scope", "Name at least one scope, and only scopes on the Agent Card or, on refresh, granted ones."), 0
+	case errors.Is(err, authority.ErrToken):
+		return refusal(bad, "invalid_token", "delegation_token is not good, or not of the agent and person of pa_jwt."), 0
 	case errors.Is(err, authority.ErrPaused):
 		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "This issuer is paused. Nothing was lost."), pausedRetry
-	case errors.Is(err, authority.ErrUnavailable), tenants.Unavailable(err):
+	case errors.Is(err, errCrowded):
+		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "Too many calls at once. Nothing was lost."), time.Second
+	case errors.Is(err, authority.ErrNotKept):
+		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "Try again in a moment. The turn is not written down: it is judged as of when it comes again."), retryAfter
+	case errors.Is(err, authority.ErrUnavailable), errors.Is(err, authority.ErrTrail), tenants.Unavailable(err):
 		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "Try again in a moment. Nothing was lost."), retryAfter
 	case errors.Is(err, authority.ErrRedeemed), errors.Is(err, authority.ErrUnknown), errors.Is(err, authority.ErrEnded),
 		errors.Is(err, authority.ErrReused), errors.Is(err, authority.ErrSuspended):
@@ -74,7 +83,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, provider *fosite.
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return // the caller is gone
 	}
-	if answer.CodeField >= http.StatusInternalServerError && !errors.Is(err, authority.ErrPaused) {
+	if answer.CodeField >= http.StatusInternalServerError && !errors.Is(err, authority.ErrPaused) && !errors.Is(err, errCrowded) {
 		h.log.ErrorContext(r.Context(), "call failed", "route", r.Pattern, "error", err)
 	}
 	if wait > 0 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"countersign.dev/authority/agent/agenttest"
 	"countersign.dev/tenants"
@@ -123,6 +124,49 @@ func TestParallelPollsOverTwoInstances(t *testing.T) {
 		if paid.Load() != 1 {
 			t.Fatalf("paid out %d times", paid.Load())
 		}
+	}
+}
+
+// R44, B24, B25: twenty parallel refreshes over two service instances are answered
+// 200 with one successor or 400 invalid_grant, never with an error of ours; where
+// the Brand wants no window, one is 200.
+func TestParallelRefreshesOverTwoInstances(t *testing.T) {
+	for _, grace := range []time.Duration{30 * time.Second, 0} {
+		t.Run(grace.String(), func(t *testing.T) {
+			d := newDoor(t, nil)
+			d.Hotel = d.Save(t, d.Hotel, func(b *tenants.Brand) { b.Grace = grace })
+			second, _ := d.instance(t, nil)
+			refresh := d.delegated(t, d.Hotel, d.pa, "bookings:read").refresh
+			token := d.pa.Token(t, agenttest.Claims{Sub: "alex"})
+			for range 5 {
+				form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {d.pa.Issuer}}.Encode()
+				answers := make([]answer, 20)
+				var wg sync.WaitGroup
+				for i := range answers {
+					req := request(t, http.MethodPost, []string{d.url, second}[i%2]+"/a2a/harbor-hotel/oauth/token", token, form)
+					wg.Go(func() { answers[i] = do(t, req) })
+				}
+				wg.Wait()
+				paid := 0
+				next := make(map[any]bool)
+				for _, a := range answers {
+					switch {
+					case a.status == http.StatusOK:
+						paid++
+						next[a.json["refresh_token"]] = true
+					case a.status == http.StatusBadRequest && a.error() == "invalid_grant" && grace == 0:
+					default:
+						t.Errorf("%d %s", a.status, a.body)
+					}
+				}
+				if want := map[bool]int{true: 1, false: len(answers)}[grace == 0]; paid != want || len(next) != 1 {
+					t.Fatalf("%d were paid, %d successors", paid, len(next))
+				}
+				for one := range next {
+					refresh, _ = one.(string)
+				}
+			}
+		})
 	}
 }
 

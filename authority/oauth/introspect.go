@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -23,6 +24,8 @@ type introspection struct {
 	Issuer    string `json:"iss"`
 	ID        string `json:"jti"`
 	GrantID   string `json:"grant_id"`
+	// Details say more exactly what the scopes allow (RFC 9396 §9.2).
+	Details []json.RawMessage `json:"authorization_details,omitempty"`
 }
 
 // inactive is all that is said about a token that is foreign, forged, over, or
@@ -57,6 +60,7 @@ func (h *Handler) introspect(w http.ResponseWriter, r *http.Request, brand *tena
 			Active: true, Scope: strings.Join(s.Scopes, " "), ClientID: s.Agent, TokenType: "Bearer",
 			Expires: s.Expires.Unix(), IssuedAt: s.Issued.Unix(), Subject: s.Subject,
 			Audience: brand.InterfaceURL, Issuer: brand.Issuer, ID: s.ID, GrantID: s.GrantID.String(),
+			Details: s.Details.Values(),
 		})
 	}
 }

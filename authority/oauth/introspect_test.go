@@ -65,6 +65,11 @@ func TestIntrospectionSaysWhatATokenIsWorth(t *testing.T) {
 	if a := d.introspect(t, d.Hotel, key, token); a.json["scope"] != "bookings:read" {
 		t.Errorf("narrowed: %s", a.body)
 	}
+	d.Exec(t, `UPDATE grants SET expires_at = $1`, d.Clock.Now().Add(time.Minute))
+	if a := d.introspect(t, d.Hotel, key, token); a.json["exp"] != now+60 {
+		t.Errorf("P36, shortened: %s", a.body)
+	}
+	d.Exec(t, `UPDATE grants SET expires_at = $1`, d.Clock.Now().Add(time.Hour))
 	for what, change := range map[string][2]string{
 		"suspended":   {`INSERT INTO suspended_users VALUES ('harbor-hotel', 'guest-7', now())`, `DELETE FROM suspended_users`},
 		"disabled":    {`UPDATE agents SET enabled = false`, `UPDATE agents SET enabled = true`},

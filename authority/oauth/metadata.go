@@ -21,6 +21,7 @@ type metadataDocument struct {
 	RevocationEndpoint            string   `json:"revocation_endpoint"`
 	IntrospectionEndpoint         string   `json:"introspection_endpoint"`
 	ScopesSupported               []string `json:"scopes_supported"`
+	DetailTypes                   []string `json:"authorization_details_types_supported,omitempty"` // RFC 9396 §10
 	GrantTypesSupported           []string `json:"grant_types_supported"`
 	ResponseTypesSupported        []string `json:"response_types_supported"`
 	TokenEndpointAuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
@@ -28,12 +29,20 @@ type metadataDocument struct {
 	RevocationEndpointAuthMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 	RevocationEndpointSigningAlgs []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	IntrospectionAuthMethods      []string `json:"introspection_endpoint_auth_methods_supported"`
+	StatusLists                   string   `json:"status_list_aggregation_endpoint"`
+	GrantManagementEndpoint       string   `json:"grant_management_endpoint"`
+	GrantManagementActions        []string `json:"grant_management_actions_supported"`
+	ReceiptLogCheckpoint          string   `json:"receipt_log_checkpoint_uri"` // ours
 }
 
 func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
 	scopes := make([]string, len(brand.Scopes))
 	for i, s := range brand.Scopes {
 		scopes[i] = s.ID
+	}
+	var types []string
+	for _, t := range brand.DetailTypes {
+		types = append(types, t.Type)
 	}
 	algs := []string{string(signing.ES256), string(signing.RS256)}
 	body, err := json.Marshal(metadataDocument{
@@ -44,6 +53,7 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenant
 		RevocationEndpoint:            brand.RevocationEndpoint(),
 		IntrospectionEndpoint:         brand.IntrospectionEndpoint(),
 		ScopesSupported:               scopes,
+		DetailTypes:                   types,
 		GrantTypesSupported:           []string{grantDeviceCode, grantRefreshToken},
 		ResponseTypesSupported:        []string{}, // required by RFC 8414; there is no authorization endpoint
 		TokenEndpointAuthMethods:      []string{"private_key_jwt"},
@@ -51,6 +61,10 @@ func (h *Handler) metadata(w http.ResponseWriter, r *http.Request, brand *tenant
 		RevocationEndpointAuthMethods: []string{"private_key_jwt"},
 		RevocationEndpointSigningAlgs: algs,
 		IntrospectionAuthMethods:      []string{"Bearer"},
+		StatusLists:                   brand.StatusListsURI(),
+		GrantManagementEndpoint:       brand.GrantManagementEndpoint(),
+		GrantManagementActions:        []string{"query", "revoke"},
+		ReceiptLogCheckpoint:          brand.LogURI() + "/checkpoint",
 	})
 	if err != nil {
 		h.fail(w, r, nil, fmt.Errorf("encode metadata of %s: %w", brand.ID, err))

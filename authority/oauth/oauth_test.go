@@ -231,7 +231,7 @@ func TestTokenEndpointAnswers(t *testing.T) {
 	}
 	want := map[string]any{
 		"access_token": paid.json["access_token"], "refresh_token": paid.json["refresh_token"],
-		"token_type": "Bearer", "expires_in": 900.0, "scope": "bookings:read",
+		"token_type": "Bearer", "expires_in": 900.0, "scope": "bookings:read", "grant_id": paid.json["grant_id"],
 	}
 	if diff := cmp.Diff(want, paid.json); diff != "" {
 		t.Error(diff)
@@ -257,7 +257,7 @@ func TestTokenEndpointAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.rules.Deny(t.Context(), d.Hotel.ID, id, "guest-7"); err != nil {
+	if err := d.rules.Deny(t.Context(), d.Hotel.ID, authority.Decision{Request: id, Subject: "guest-7"}); err != nil {
 		t.Fatal(err)
 	}
 	expect("denied", d.poll(t, denied["device_code"]), 400, "access_denied")

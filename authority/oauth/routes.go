@@ -1,13 +1,17 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/agent"
+	"countersign.dev/authority/events"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"countersign.dev/web"
@@ -20,7 +24,9 @@ type Handler struct {
 	authority *authority.Authority
 	keys      *signing.Keys
 	creds     *tenants.Credentials
+	feed      *events.Feed
 	pages     string
+	shares    *shares
 	log       *slog.Logger
 }
 
@@ -32,17 +38,23 @@ type Config struct {
 	Keys      *signing.Keys
 	// Credentials checks what Brands' own servers come with.
 	Credentials *tenants.Credentials
+	// Feed wakes the streams of events; nil: there are none.
+	Feed *events.Feed
 	// PublicURL is our own origin, where the browser pages live; never taken
 	// from a request.
 	PublicURL string
-	Log       *slog.Logger
+	// MostAtOnce is how many calls of one Brand may be under way at once, of agents
+	// and of its own servers; 0: 10.
+	MostAtOnce int
+	Log        *slog.Logger
 }
 
 // New returns a Handler.
 func New(c Config) *Handler {
+	const usual = 10
 	return &Handler{
 		brands: c.Brands, agents: c.Agents, authority: c.Authority, keys: c.Keys, creds: c.Credentials,
-		pages: strings.TrimSuffix(c.PublicURL, "/") + "/b/", log: c.Log,
+		feed: c.Feed, pages: strings.TrimSuffix(c.PublicURL, "/") + "/b/", shares: newShares(cmp.Or(c.MostAtOnce, usual)), log: c.Log,
 	}
 }
 
@@ -55,9 +67,24 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		issuer + "/device_authorization":                   h.called(h.deviceAuthorization),
 		issuer + "/token":                                  h.called(h.token),
 		issuer + "/revoke":                                 h.called(h.revoke),
+		issuer + "/grants/{grant}":                         h.authenticated(methods{http.MethodGet: h.queryGrant, http.MethodDelete: h.endGrant}),
 		issuer + "/introspect":                             h.branded(tenants.RightIntrospect, h.introspect),
+		issuer + "/events":                                 http.HandlerFunc(h.events),
+		issuer + "/stepup":                                 h.branded(tenants.RightStepUp, h.stepUp),
+		issuer + "/receipts":                               h.branded(tenants.RightReceipts, h.receipt),
+		issuer + "/receipts/batch":                         h.branded(tenants.RightReceipts, h.receipts),
+		issuer + "/receipts/task":                          h.branded(tenants.RightReceipts, h.taskReceipt),
+		issuer + "/log/checkpoint":                         h.published(readable(h.checkpoint)),
+		issuer + "/log/inclusion":                          h.published(readable(h.inclusion)),
+		issuer + "/log/consistency":                        h.published(readable(h.consistency)),
+		issuer + "/log/entries/{seq}":                      http.HandlerFunc(h.logEntry),
+		issuer + "/agent":                                  http.HandlerFunc(h.agent),
+		issuer + "/verify":                                 http.HandlerFunc(h.verify),
+		issuer + "/verify/{uri...}":                        http.HandlerFunc(h.verify), // Envoy puts the path behind
 		issuer + "/jwks.json":                              h.published(readable(h.jwks)),
 		issuer + "/jwks-archive.json":                      h.published(readable(h.archive)),
+		issuer + "/status":                                 h.published(readable(h.statusLists)),
+		issuer + "/status/{list}":                          h.published(readable(h.statusList)),
 		issuer + "/.well-known/oauth-authorization-server": h.published(delegating(h.metadata)),
 		"/.well-known/oauth-authorization-server" + issuer: h.published(delegating(h.metadata)),
 	} {
@@ -66,15 +93,29 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	}
 }
 
-// called is a route that a personal agent calls: the Brand, then the method,
-// then the pa-jwt (M7), and only then the body.
+// called is a route to which a personal agent posts a form.
 func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		brand, ok := h.brand(w, r)
-		if !ok {
+	return h.authenticated(methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request, c call) {
+		// RFC 7009 lets an agent that has proved itself leave client_id out.
+		optional := strings.HasSuffix(r.URL.Path, "/revoke")
+		if err := readForm(w, r, c.brand, c.who.Agent, optional); err != nil {
+			h.fail(w, r, nil, err)
 			return
 		}
-		if !postable(w, r, brand) {
+		serve(w, r, c)
+	}})
+}
+
+// methods are what a route answers, by method.
+type methods map[string]func(http.ResponseWriter, *http.Request, call)
+
+// authenticated is a route that a personal agent calls: the Brand, then the
+// method, then the pa-jwt (M7), and only then what was sent.
+func (h *Handler) authenticated(serve methods) http.Handler {
+	allowed := slices.Sorted(maps.Keys(serve))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		brand, ok := h.brand(w, r)
+		if !ok || !available(w, r, brand, allowed...) {
 			return
 		}
 		who, err := h.caller(r, brand)
@@ -87,13 +128,12 @@ func (h *Handler) called(serve func(http.ResponseWriter, *http.Request, call)) h
 			h.fail(w, r, nil, err)
 			return
 		}
-		// RFC 7009 lets an agent that has proved itself leave client_id out.
-		optional := strings.HasSuffix(r.URL.Path, "/revoke")
-		if err := readForm(w, r, brand, who.Agent, optional); err != nil {
-			h.fail(w, r, nil, err)
+		leave, ok := h.share(w, r, brand)
+		if !ok {
 			return
 		}
-		serve(w, r, call{brand: brand, who: who, h: h})
+		defer leave()
+		serve[r.Method](w, r, call{brand: brand, who: who, h: h})
 	})
 }
 
@@ -107,23 +147,39 @@ func (h *Handler) branded(right tenants.Right, serve func(http.ResponseWriter, *
 		if !postable(w, r, brand) {
 			return
 		}
-		key, err := agent.Bearer(r.Header.Values("Authorization"))
-		if err == nil {
-			err = h.creds.Check(r.Context(), brand.ID, key, right)
-		}
-		switch {
-		case errors.Is(err, agent.ErrRefused), errors.Is(err, tenants.ErrBadKey):
-			refuseKey(w, http.StatusUnauthorized, "invalid_token")
-			return
-		case errors.Is(err, tenants.ErrNoRight):
-			refuseKey(w, http.StatusForbidden, "insufficient_scope")
-			return
-		case err != nil:
-			h.fail(w, r, nil, err)
+		if _, ok := h.credential(w, r, brand, right); !ok {
 			return
 		}
+		leave, ok := h.share(w, r, brand)
+		if !ok {
+			return
+		}
+		defer leave()
 		serve(w, r, brand)
 	})
+}
+
+// credential returns the API key that the Brand's server came with, if it lives
+// and has the right; otherwise it has answered.
+func (h *Handler) credential(w http.ResponseWriter, r *http.Request, brand *tenants.Brand, right tenants.Right) (string, bool) {
+	return h.credentialIn(w, r, "Authorization", brand, right)
+}
+
+// credentialIn is credential where the key travels in another header.
+func (h *Handler) credentialIn(w http.ResponseWriter, r *http.Request, header string, brand *tenants.Brand, right tenants.Right) (string, bool) {
+	key, err := agent.Bearer(r.Header.Values(header))
+	if err == nil {
+		_, err = h.creds.Check(r.Context(), brand.ID, key, right)
+	}
+	switch {
+	case errors.Is(err, agent.ErrRefused), errors.Is(err, tenants.ErrBadKey):
+		refuseKey(w, http.StatusUnauthorized, "invalid_token")
+	case errors.Is(err, tenants.ErrNoRight):
+		refuseKey(w, http.StatusForbidden, "insufficient_scope")
+	case err != nil:
+		h.fail(w, r, nil, err)
+	}
+	return key, err == nil
 }
 
 func refuseKey(w http.ResponseWriter, status int, code string) {
@@ -132,15 +188,20 @@ func refuseKey(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)
 }
 
-// postable answers for a Brand or method that the endpoint does not exist for.
+// postable is available for an endpoint that takes only POST.
 func postable(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) bool {
+	return available(w, r, brand, http.MethodPost)
+}
+
+// available answers for a Brand or method that the endpoint does not exist for.
+func available(w http.ResponseWriter, r *http.Request, brand *tenants.Brand, allowed ...string) bool {
 	// Without delegation the endpoints do not exist, with or without a token.
-	if !brand.Delegation || brand.State == tenants.Closed {
+	if !brand.Delegation || !brand.Exists() {
 		http.NotFound(w, r)
 		return false
 	}
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
+	if !slices.Contains(allowed, r.Method) {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		return false
 	}
@@ -166,7 +227,7 @@ type document func(http.ResponseWriter, *http.Request, *tenants.Brand)
 // method it is asked for.
 func delegating(serve document) document {
 	return func(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
-		if !brand.Delegation || brand.State == tenants.Closed {
+		if !brand.Delegation || !brand.Exists() {
 			http.NotFound(w, r)
 			return
 		}
@@ -194,7 +255,7 @@ func readable(serve document) document {
 func (h *Handler) brand(w http.ResponseWriter, r *http.Request) (*tenants.Brand, bool) {
 	brand, err := h.brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand")))
 	switch {
-	case errors.Is(err, tenants.ErrNoBrand):
+	case errors.Is(err, tenants.ErrNoBrand), err == nil && brand.State == tenants.Pending:
 		http.NotFound(w, r)
 		return nil, false
 	case err != nil:

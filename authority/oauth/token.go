@@ -100,6 +100,10 @@ func populate(answer fosite.AccessResponder, tokens *authority.Tokens) error {
 	answer.SetExpiresIn(tokens.ExpiresIn)
 	answer.SetScopes(tokens.Scopes)
 	answer.SetExtra("refresh_token", tokens.Refresh)
+	answer.SetExtra("grant_id", tokens.GrantID.String()) // for grant management
+	if details := tokens.Details.Values(); details != nil {
+		answer.SetExtra(detailsMember, details) // RFC 9396 §7
+	}
 	return nil
 }
 

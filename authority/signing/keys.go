@@ -30,8 +30,9 @@ type Keys struct {
 	backends map[string]Backend
 	log      *slog.Logger
 	now      func() time.Time
-	memo     tenants.Memo[tenants.BrandID, *keySet]
-	lost     sync.Map // BrandID → struct{}: its store said that it does not hold the current key
+	note     Note
+	memo     *tenants.Memo[tenants.BrandID, *keySet]
+	lost     *sync.Map // BrandID → struct{}: its store said that it does not hold the current key
 }
 
 // Config is what Keys needs.
@@ -65,7 +66,7 @@ type keySet struct {
 // NewKeys returns a Keys. It panics without a backend, or with two of one
 // name.
 func NewKeys(c Config) *Keys {
-	k := &Keys{db: c.DB, backends: make(map[string]Backend), log: c.Log, now: c.Now}
+	k := &Keys{db: c.DB, backends: make(map[string]Backend), log: c.Log, now: c.Now, lost: new(sync.Map)}
 	for _, b := range c.Backends {
 		if k.backends[b.Name()] != nil {
 			panic("signing: two backends are called " + b.Name())
@@ -75,7 +76,7 @@ func NewKeys(c Config) *Keys {
 	if len(c.Backends) == 0 {
 		panic("signing: no backend")
 	}
-	k.memo = tenants.Memo[tenants.BrandID, *keySet]{
+	k.memo = &tenants.Memo[tenants.BrandID, *keySet]{
 		Fresh: freshness, Stale: outage, Now: c.Now, Load: k.load,
 		Missing: func(err error) bool { return errors.Is(err, ErrNoKey) },
 	}
@@ -84,8 +85,12 @@ func NewKeys(c Config) *Keys {
 
 // The types of JWS we sign, as their typ header.
 const (
-	TypToken   = "at+jwt"           // RFC 9068
-	TypReceipt = "pact-receipt+jws" // PACT §5.6
+	TypToken      = "at+jwt"           // RFC 9068
+	TypReceipt    = "pact-receipt+jws" // PACT §5.6
+	TypStatusList = "statuslist+jwt"   // Token Status List
+	// Of the log of receipts (authority/receiptlog).
+	TypTaskReceipt = "pact-task-receipt+jws"
+	TypCheckpoint  = "countersign-checkpoint+jws"
 )
 
 // Sign returns the compact JWS of payload, signed with the Brand's current key.
@@ -190,7 +195,7 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 			kid: r.KID, backend: r.Backend, version: Version(r.Version), alg: r.Alg, state: r.State,
 			public: public, jwk: r.PublicJWK, header: make(map[string]string),
 		}
-		for _, typ := range []string{TypToken, TypReceipt} {
+		for _, typ := range []string{TypToken, TypReceipt, TypStatusList, TypTaskReceipt, TypCheckpoint} {
 			h, err := json.Marshal(struct {
 				Alg Alg    `json:"alg"`
 				KID string `json:"kid"`

@@ -142,6 +142,21 @@ func (k *Keys) trial(ctx context.Context, brand tenants.BrandID, info KeyInfo) e
 	return ErrNoKey
 }
 
+// Move is one key's way from one state to another; Before is empty of a new one.
+type Move struct{ KID, Before, After string }
+
+// Note takes down what becomes of a Brand's keys, in the transaction that makes
+// it true. An error undoes it.
+type Note func(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, moves []Move) error
+
+// Noted returns the same Keys, whose changes are told to note: in whose name
+// they are made, only the caller knows.
+func (k *Keys) Noted(note Note) *Keys {
+	noted := *k
+	noted.note = note
+	return &noted
+}
+
 // change runs fn over the Brand's keys as they stand, one change at a time: two
 // that decide at once from what they read before would leave no current key.
 func (k *Keys) change(ctx context.Context, brand tenants.BrandID, fn func(pgx.Tx, []KeyInfo) error) error {
@@ -150,18 +165,48 @@ func (k *Keys) change(ctx context.Context, brand tenants.BrandID, fn func(pgx.Tx
 		if _, err := tx.Exec(ctx, lock, pgx.NamedArgs{"brand": string(brand)}); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, listKeys, pgx.NamedArgs{"brand": brand})
+		before, err := listIn(ctx, tx, brand)
 		if err != nil {
 			return err
 		}
-		keys, err := pgx.CollectRows(rows, pgx.RowToStructByName[KeyInfo])
+		if err := fn(tx, before); err != nil || k.note == nil {
+			return err
+		}
+		after, err := listIn(ctx, tx, brand)
 		if err != nil {
 			return err
 		}
-		return fn(tx, keys)
+		if moves := moved(before, after); len(moves) > 0 {
+			return k.note(ctx, tx, brand, moves)
+		}
+		return nil
 	})
 	k.memo.Forget(brand)
 	return err
+}
+
+func listIn(ctx context.Context, tx pgx.Tx, brand tenants.BrandID) ([]KeyInfo, error) {
+	rows, err := tx.Query(ctx, listKeys, pgx.NamedArgs{"brand": brand})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[KeyInfo])
+}
+
+// moved tells the one list from the other, whatever was done in between: so no
+// way of changing a key goes unnoted.
+func moved(before, after []KeyInfo) []Move {
+	was := make(map[string]string)
+	for _, k := range before {
+		was[k.KID] = k.State
+	}
+	var moves []Move
+	for _, k := range after {
+		if was[k.KID] != k.State {
+			moves = append(moves, Move{KID: k.KID, Before: was[k.KID], After: k.State})
+		}
+	}
+	return moves
 }
 
 func find(keys []KeyInfo, state string) *KeyInfo {

@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -14,6 +15,8 @@ import (
 const (
 	maxKeySet = 64 << 10
 	maxKeys   = 100
+	minRSA    = 2048 // bits
+	maxRSA    = 8192 // the work of a signature grows with the square
 )
 
 // Keys are the public keys somebody published, ready to verify with. The zero
@@ -26,34 +29,46 @@ type Keys struct {
 // over, as the RFC asks. A set that holds private or symmetric key material is
 // refused as a whole: whoever publishes it has lost it already.
 func ParseKeys(jwks []byte) (Keys, error) {
+	keys, spoiled, err := parseKeys(jwks)
+	switch {
+	case err != nil:
+		return Keys{}, err
+	case spoiled != nil:
+		return Keys{}, spoiled
+	case len(keys.set) == 0:
+		return Keys{}, fmt.Errorf("%w: no P-256 key and no RSA key of 2048 bits or more in it", ErrKeys)
+	}
+	return keys, nil
+}
+
+// parseKeys reads a set as it is published. It may hold no key: whoever withdraws
+// all of them wants nobody to speak for him any more. A key that must not be there
+// is left out, takes no other with it, and is what spoiled says.
+func parseKeys(jwks []byte) (keys Keys, spoiled, err error) {
 	if len(jwks) > maxKeySet {
-		return Keys{}, fmt.Errorf("%w: more than %d KiB", ErrKeys, maxKeySet>>10)
+		return Keys{}, nil, fmt.Errorf("%w: more than %d KiB", ErrKeys, maxKeySet>>10)
 	}
 	top, err := parseObject(jwks)
 	if err != nil {
-		return Keys{}, fmt.Errorf("%w: %v", ErrKeys, err)
+		return Keys{}, nil, fmt.Errorf("%w: %v", ErrKeys, err)
 	}
 	var raw []json.RawMessage
-	if err := json.Unmarshal(top["keys"], &raw); err != nil {
-		return Keys{}, fmt.Errorf("%w: no list of keys in it", ErrKeys)
+	if err := json.Unmarshal(top["keys"], &raw); err != nil || raw == nil {
+		return Keys{}, nil, fmt.Errorf("%w: no list of keys in it", ErrKeys)
 	}
 	if len(raw) > maxKeys {
-		return Keys{}, fmt.Errorf("%w: more than %d keys", ErrKeys, maxKeys)
+		return Keys{}, nil, fmt.Errorf("%w: more than %d keys", ErrKeys, maxKeys)
 	}
-	var keys Keys
 	for _, one := range raw {
 		key, usable, err := parseKey(one)
-		if err != nil {
-			return Keys{}, err
+		if err != nil && spoiled == nil {
+			spoiled = err
 		}
 		if usable {
 			keys.set = append(keys.set, key)
 		}
 	}
-	if len(keys.set) == 0 {
-		return Keys{}, fmt.Errorf("%w: no P-256 key and no RSA key of 2048 bits or more in it", ErrKeys)
-	}
-	return keys, nil
+	return keys, spoiled, nil
 }
 
 func parseKey(raw json.RawMessage) (key jose.JSONWebKey, usable bool, err error) {
@@ -66,9 +81,20 @@ func parseKey(raw json.RawMessage) (key jose.JSONWebKey, usable bool, err error)
 			return key, false, fmt.Errorf("%w: it holds private key material (%q)", ErrKeys, secret)
 		}
 	}
+	// A revoked key verifies nothing by itself: whoever has it chooses every time
+	// that it signs (ParseArchive).
+	if _, there := m["revoked"]; there {
+		return key, false, nil
+	}
 	if _, there := m["use"]; there {
 		if use, err := m.text("use"); err != nil || use != "sig" {
 			return key, false, nil // a key meant for encryption never verifies (M1)
+		}
+	}
+	if listed, there := m["key_ops"]; there {
+		var ops []string
+		if json.Unmarshal(listed, &ops) != nil || !slices.Contains(ops, "verify") {
+			return key, false, nil
 		}
 	}
 	if err := json.Unmarshal(raw, &key); err != nil {
@@ -87,7 +113,7 @@ func fits(key jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
 	case *ecdsa.PublicKey:
 		return alg == jose.ES256 && public.Curve == elliptic.P256()
 	case *rsa.PublicKey:
-		return alg == jose.RS256 && public.N.BitLen() >= 2048
+		return alg == jose.RS256 && public.N.BitLen() >= minRSA && public.N.BitLen() <= maxRSA
 	}
 	return false
 }

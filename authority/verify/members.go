@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -87,25 +88,69 @@ func (m members) text(name string) (string, error) {
 	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
 		return "", fmt.Errorf("%w: %s is not a string", ErrMalformed, name)
 	}
+	// Go reads every half of a surrogate pair as U+FFFD: two names would become one.
+	if strings.ContainsRune(*s, utf8.RuneError) {
+		return "", fmt.Errorf("%w: %s cannot be written exactly", ErrMalformed, name)
+	}
 	if *s == "" {
 		return "", fmt.Errorf("%w: %s is empty", ErrIncomplete, name)
 	}
 	return *s, nil
 }
 
-// instant is a NumericDate (RFC 7519 §2), which may have a fraction. A number
-// written as a string is refused.
+// maxSeconds is the end of the year 9999; beyond it, a far future could turn into
+// the past.
+const maxSeconds = 253402300799
+
+// instant is a NumericDate (RFC 7519 §2): seconds, with up to nine decimals, read
+// exactly. A float would move the edges of a token's life, and an exponent or a
+// sign has no use here. A number written as a string is refused.
 func (m members) instant(name string) (time.Time, error) {
 	raw, there := m[name]
 	if !there {
 		return time.Time{}, fmt.Errorf("%w: %s", ErrIncomplete, name)
 	}
-	seconds, err := strconv.ParseFloat(string(raw), 64)
-	// The upper bound is the year 9999; beyond it conversions overflow and a
-	// far future could turn into the past.
-	if err != nil || seconds < 0 || seconds > 253402300799 {
-		return time.Time{}, fmt.Errorf("%w: %s is not a time", ErrMalformed, name)
+	bad := fmt.Errorf("%w: %s is not a time", ErrMalformed, name)
+	whole, fraction, decimal := strings.Cut(string(raw), ".")
+	if len(whole) > 12 || len(fraction) > 9 || !digits(whole) || decimal && !digits(fraction) {
+		return time.Time{}, bad
 	}
-	whole := int64(seconds)
-	return time.Unix(whole, int64((seconds-float64(whole))*1e9)).UTC(), nil
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || seconds > maxSeconds {
+		return time.Time{}, bad
+	}
+	nanos, err := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil {
+		return time.Time{}, bad
+	}
+	return time.Unix(seconds, nanos).UTC(), nil
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// count is a member that must be there and be a whole number from 0 on, written
+// as one.
+func (m members) count(name string) (int, error) {
+	raw, there := m[name]
+	if !there {
+		return 0, fmt.Errorf("%w: %s", ErrIncomplete, name)
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s is not a count", ErrMalformed, name)
+	}
+	return int(n), nil
+}
+
+// object is a member that must be there and be an object.
+func (m members) object(name string) (members, error) {
+	raw, there := m[name]
+	if !there {
+		return nil, fmt.Errorf("%w: %s", ErrIncomplete, name)
+	}
+	inner, err := parseObject(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrMalformed, name, err)
+	}
+	return inner, nil
 }

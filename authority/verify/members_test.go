@@ -30,6 +30,18 @@ func TestObjectsHaveOneReading(t *testing.T) {
 	}
 }
 
+// M4: a name that Go would read as another's is none: halves of surrogate pairs all
+// become U+FFFD.
+func TestNamesAreWrittenExactly(t *testing.T) {
+	for text, want := range map[string]bool{
+		`"alex"`: true, `"\ud83d\ude00"`: true, `"\ud800"`: false, `"a\udc01"`: false, `"\ufffd"`: false, `""`: false, `1`: false, `null`: false,
+	} {
+		if _, err := (members{"sub": []byte(text)}).text("sub"); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Left-over bits, padding and line breaks would let one part be written in
 // several ways.
 func TestPartsHaveOneSpelling(t *testing.T) {

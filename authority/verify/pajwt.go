@@ -1,8 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -30,7 +33,7 @@ func PAJWT(keys Keys, token, audience string, now time.Time) (Agent, Report, err
 	if now.IsZero() {
 		now = time.Now()
 	}
-	e, err := unseal(&report, keys, token, func(envelope) error { return nil })
+	e, err := unseal(&report, keys, token, maxToken, func(envelope) error { return nil })
 	if err != nil {
 		return Agent{}, report, err
 	}
@@ -63,7 +66,10 @@ func readAgent(report *Report, claims members, audience string, now time.Time) (
 
 	a.Subject, err = claims.text("sub")
 	if err == nil && utf8.RuneCountInString(a.Subject) > 256 {
-		err = fmt.Errorf("longer than 256 characters")
+		err = errors.New("longer than 256 characters")
+	}
+	if err == nil && strings.ContainsFunc(a.Subject, unicode.IsControl) {
+		err = errors.New("a control character in it")
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrSubject, err)

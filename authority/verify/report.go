@@ -4,11 +4,12 @@ package verify
 type Result string
 
 // A check that was not made is Skipped, so that a reader of the report is never
-// left thinking it passed.
+// left thinking it passed. What is Flagged is wrong, and the rest holds all the same.
 const (
 	Passed  Result = "passed"
 	Failed  Result = "failed"
 	Skipped Result = "skipped"
+	Flagged Result = "flagged"
 )
 
 // Check is one rule that was looked at. Name is short and stable; Detail is for
@@ -32,6 +33,10 @@ func (r *Report) judge(name string, err error, detail string) error {
 	}
 	*r = append(*r, Check{name, Passed, detail})
 	return nil
+}
+
+func (r *Report) flag(name, why string) {
+	*r = append(*r, Check{name, Flagged, why})
 }
 
 func (r *Report) skip(name, why string) {

@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,6 +33,12 @@ type Delegation struct {
 	Scopes  []string  `json:"scopes"`
 	Issued  time.Time `json:"issued_at"`
 	Expires time.Time `json:"expires_at"`
+	// Details say more exactly what the scopes allow, each an object with a type
+	// that the Brand registered (RFC 9396); nil: the scopes stand by themselves. A
+	// scope that comes with details allows what they say and no more.
+	Details []json.RawMessage `json:"authorization_details,omitempty"`
+	// Status is where a status list says whether it still stands; nil: nowhere.
+	Status *StatusRef `json:"status,omitempty"`
 }
 
 // Token verifies a delegation token (PACT §5.4). On a refusal the Delegation is
@@ -46,15 +54,7 @@ func Token(keys Keys, token string, opts Options) (Delegation, Report, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
-	e, err := unseal(&report, keys, token, func(e envelope) error {
-		if err := tokenType(e.header); err != nil {
-			return err
-		}
-		if e.kid == "" {
-			return fmt.Errorf("%w: the header names none", ErrUnknownKey)
-		}
-		return nil
-	})
+	e, err := unseal(&report, keys, token, maxToken, readTokenHeader)
 	if err != nil {
 		return Delegation{}, report, err
 	}
@@ -65,10 +65,24 @@ func Token(keys Keys, token string, opts Options) (Delegation, Report, error) {
 	return d, report, nil
 }
 
-// unseal makes the checks that both kinds of token share, in the one safe
+// Allows reports whether the person allowed this.
+func (d Delegation) Allows(scope string) bool { return slices.Contains(d.Scopes, scope) }
+
+// readTokenHeader is what the header of a delegation token must say beyond M1.
+func readTokenHeader(e envelope) error {
+	if err := tokenType(e.header, "at+jwt"); err != nil {
+		return err
+	}
+	if e.kid == "" {
+		return fmt.Errorf("%w: the header names none", ErrUnknownKey)
+	}
+	return nil
+}
+
+// unseal makes the checks that all kinds of token share, in the one safe
 // order: shape, header, key, signature.
-func unseal(report *Report, keys Keys, token string, header func(envelope) error) (envelope, error) {
-	e, err := open(token)
+func unseal(report *Report, keys Keys, token string, most int, header func(envelope) error) (envelope, error) {
+	e, err := open(token, most)
 	if report.judge("shape", err, "three parts of strict base64url JSON, no member twice") != nil {
 		return envelope{}, err
 	}
@@ -99,13 +113,13 @@ func keyDetail(kid string) string {
 
 // tokenType keeps other JWTs of the same issuer – receipts, status lists – from
 // passing for tokens (RFC 9068 §4). The long form is the same media type.
-func tokenType(header members) error {
+func tokenType(header members, want string) error {
 	typ, err := header.text("typ")
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrType, err)
 	}
-	if typ != "at+jwt" && typ != "application/at+jwt" {
-		return fmt.Errorf("%w: %q instead of at+jwt", ErrType, typ)
+	if typ != want && typ != "application/"+want {
+		return fmt.Errorf("%w: %q instead of %s", ErrType, typ, want)
 	}
 	return nil
 }
@@ -157,6 +171,22 @@ func readDelegation(report *Report, claims members, opts Options) (Delegation, e
 
 	d.ID, err = claims.text("jti")
 	judge("jti", err, d.ID)
+
+	d.Details, err = details(claims)
+	switch {
+	case err != nil:
+		judge("authorization_details", err, "")
+	case d.Details != nil:
+		judge("authorization_details", nil, fmt.Sprintf("%d, of what the scopes allow", len(d.Details)))
+	}
+
+	d.Status, err = statusRef(claims)
+	switch {
+	case err != nil:
+		judge("status", err, "")
+	case d.Status != nil:
+		judge("status", nil, fmt.Sprintf("stands at index %d of %s", d.Status.Index, d.Status.URI))
+	}
 
 	return d, first
 }

@@ -204,7 +204,7 @@ func FuzzOpen(f *testing.F) {
 		if len(report) == 0 {
 			t.Fatal("no report")
 		}
-		if _, openErr := open(token); openErr != nil {
+		if _, openErr := open(token, maxToken); openErr != nil {
 			if err == nil {
 				t.Fatal("accepted, but does not open")
 			}

@@ -1,8 +1,11 @@
 package verify
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -109,6 +112,49 @@ func judgeVector(t *testing.T, tt vector, report Report, err error) {
 		t.Errorf("%d failed checks in the report, but error %v", failed, err)
 	}
 }
+
+// The kit, which judges in another order and fetches what it needs, gives the same
+// verdicts: P29, P41, M1, M17 and M18 for tokens, M1 and M3–M5 for pa-jwts.
+func TestTheKitGivesTheVerdictOfTheVectors(t *testing.T) {
+	v, opts := readVectors(t)
+	agent := newSite(t)
+	agent.text("/jwks.json", string(v.PAJWKS))
+	now := func() time.Time { return opts.Now }
+	agents, err := NewAgents(AgentsConfig{
+		Audience: v.Provider, Known: []KnownAgent{{v.Agent, agent.URL + "/jwks.json"}}, AllowLoopback: true, Now: now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The vectors' tokens name no status list.
+	door, err := New(Config{Issuer: v.Issuer, Interface: v.Interface, Agents: agents, FailOpen: true, HTTP: publishing(v.JWKS), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range v.PAJWTs {
+		a, err := agents.Verify(t.Context(), tt.Token)
+		if (err == nil) != (tt.Refused == "") || err == nil && a.Issuer != v.Agent || err != nil && a != (Agent{}) {
+			t.Errorf("pa-jwt, %s: %+v, %v", tt.Name, a, err)
+		}
+	}
+	for _, tt := range v.Tokens {
+		d, err := door.delegation(t.Context(), tt.Token, Agent{Issuer: v.Agent})
+		if (err == nil) != (tt.Refused == "") || err == nil && d.ID != v.JTI {
+			t.Errorf("token, %s: %+v, %v", tt.Name, d, err)
+		}
+	}
+}
+
+// publishing is a client to which everything on the net is this key set.
+func publishing(jwks []byte) *http.Client {
+	return &http.Client{Transport: answering(func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(jwks))}
+	})}
+}
+
+type answering func(*http.Request) *http.Response
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
 // R33: (r, n-s) verifies as well as (r, s), so the text of a token is not its
 // identity; both texts are the same token by jti.

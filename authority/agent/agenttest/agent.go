@@ -31,6 +31,8 @@ type PA struct {
 	kid     string
 	serve   http.HandlerFunc
 	fetches int
+	config  map[string]any
+	looks   int
 }
 
 // New starts an agent that publishes one ES256 key. It ends with the test.
@@ -113,7 +115,43 @@ func (p *PA) Fetches() int {
 	return p.fetches
 }
 
+// Describe publishes OpenID Provider metadata: issuer and jwks_uri, as changed by
+// the members given. nil ones are left out.
+func (p *PA) Describe(members map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config = map[string]any{"issuer": p.Issuer, "jwks_uri": p.JWKSURI}
+	for name, value := range members {
+		if p.config[name] = value; value == nil {
+			delete(p.config, name)
+		}
+	}
+}
+
+// Looks is how often the metadata has been asked for.
+func (p *PA) Looks() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.looks
+}
+
+func (p *PA) serveConfig(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.looks++
+	config := p.config
+	p.mu.Unlock()
+	if config == nil {
+		http.NotFound(w, r)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(config)
+}
+
 func (p *PA) serveJWKS(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/.well-known/openid-configuration" {
+		p.serveConfig(w, r)
+		return
+	}
 	p.mu.Lock()
 	p.fetches++
 	serve := p.serve

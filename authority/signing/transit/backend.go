@@ -86,7 +86,7 @@ func New(c Config) (*Backend, error) {
 func (c Config) complete() (Config, error) {
 	setDefault(&c.Name, "vault")
 	setDefault(&c.Mount, "transit")
-	setDefault(&c.Prefix, "tenant-")
+	setDefault(&c.Prefix, usualPrefix)
 	setDefault(&c.Timeout, defaultTimeout)
 	setDefault(&c.InFlight, defaultInFlight)
 	if c.Log == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
 	"countersign.dev/authority/signing/local"
@@ -136,9 +137,29 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	if err := tenants.SaveLogin(t.Context(), w.DB, w.Master, w.Hotel.ID, login, w.Clock.Now()); err != nil {
 		t.Fatal(err)
 	}
+	hook, _, err := tenants.CreateWebhook(t.Context(), w.Authority(nil).Editor(authority.ByOperator()), w.Master, tenants.Site{}, w.Hotel.ID, tenants.WebhookDraft{URL: "https://hotel.example/hook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := tenants.Site{}
+	asks := &tenants.Asks{DB: w.DB, Sealer: w.Master, Now: w.Clock.Now, Appliers: tenants.SettingsAppliers(w.DB, site)}
+	edit := w.Authority(nil).Editor(authority.ByOperator())
+	asked, err := asks.AskKey(t.Context(), edit, w.Hotel.ID, tenants.KeyDraft{Name: "x", Rights: []tenants.Right{"events"}}, "key", "api")
+	if err != nil {
+		t.Fatal(err)
+	}
 	sealer := b.Sealer(w.Master)
 	rewrap := func(want int) {
 		t.Helper()
+		if n, err := tenants.RewrapChanges(t.Context(), w.DB, sealer, w.Hotel.ID); err != nil || n != want {
+			t.Fatalf("%d changes rewrapped, %v; want %d", n, err, want)
+		}
+		if n, err := tenants.RewrapWebhooks(t.Context(), w.DB, sealer, w.Hotel.ID); err != nil || n != want {
+			t.Fatalf("%d webhook secrets rewrapped, %v; want %d", n, err, want)
+		}
+		if _, err := tenants.NewReceivers(w.DB, sealer, w.Clock.Now).Receiver(t.Context(), w.Hotel.ID, hook.ID); err != nil {
+			t.Fatal(err)
+		}
 		n, err := tenants.RewrapLogins(t.Context(), w.DB, sealer, w.Hotel.ID)
 		if err != nil || n != want {
 			t.Fatalf("%d rewrapped, %v; want %d", n, err, want)
@@ -157,6 +178,13 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	rewrap(0)
 	if _, err := tenants.Login(t.Context(), w.DB, w.Master, w.Hotel.ID); err == nil {
 		t.Error("the master key alone still opens it")
+	}
+	if _, err := asks.Apply(t.Context(), edit, w.Hotel.ID, asked.ID, "owner"); err == nil {
+		t.Error("the master key alone still opens a change")
+	}
+	asks.Sealer = sealer
+	if _, err := asks.Apply(t.Context(), edit, w.Hotel.ID, asked.ID, "owner"); err != nil {
+		t.Errorf("what was asked for before the move is lost: %v", err)
 	}
 }
 

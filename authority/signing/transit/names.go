@@ -1,6 +1,7 @@
 package transit
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -23,6 +24,9 @@ import (
 // sealKey encrypts secrets at rest. It must lie outside of every prefix, or the
 // policy's rules for Brands' keys would hold for it too.
 const sealKey = "countersign-seal"
+
+// usualPrefix begins the names of Brands' keys.
+const usualPrefix = "tenant-"
 
 var (
 	brandID    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
@@ -47,13 +51,26 @@ func keyType(alg signing.Alg) (string, bool) {
 // this last door: it becomes part of a path, where "../" or "%2f" would reach
 // another key (R36).
 func (b *Backend) keyName(brand tenants.BrandID, alg signing.Alg) (string, error) {
+	return keyName(b.prefix, brand, alg)
+}
+
+// KeyPath is where Vault has the Brand's keys of the algorithm, for an operator.
+func KeyPath(mount string, brand tenants.BrandID, alg signing.Alg) (string, error) {
+	name, err := keyName(usualPrefix, brand, alg)
+	if err != nil || !mountForm.MatchString(mount) {
+		return "", errors.Join(fmt.Errorf("no path of keys of %q in %q", brand, mount), err)
+	}
+	return mount + "/keys/" + name, nil
+}
+
+func keyName(prefix string, brand tenants.BrandID, alg signing.Alg) (string, error) {
 	if !brandID.MatchString(string(brand)) {
 		return "", fmt.Errorf("brand id %q cannot name a key: %w", brand, signing.ErrNoKey)
 	}
 	if _, ok := keyType(alg); !ok {
 		return "", fmt.Errorf("no keys of algorithm %q", alg)
 	}
-	return b.prefix + string(brand) + "-" + strings.ToLower(string(alg)), nil
+	return prefix + string(brand) + "-" + strings.ToLower(string(alg)), nil
 }
 
 // parseMark splits "vault:v3:rest" into 3 and "rest".

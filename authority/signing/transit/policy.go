@@ -58,3 +58,24 @@ path "auth/token/revoke-self" {
   capabilities = ["update"]
 }
 `
+
+// DestroyPolicy returns what an operator needs to destroy the keys of Brands that
+// are gone, and what the service never has. deploy/vault/destroy.hcl is this text
+// for the defaults.
+func DestroyPolicy(mount, prefix string) string {
+	return fmt.Sprintf(destroyText, mount, prefix)
+}
+
+const destroyText = `# What an operator may do who destroys the keys of Brands that are gone:
+# countersign keys destroy prints the commands. Not for the service. Give it to a
+# person, for as long as it takes.
+
+# Allow the deletion of a Brand's key, and delete it. The one parameter is the
+# only one: no key is made exportable or changed in any other way.
+path "%[1]s/keys/%[2]s*" {
+  capabilities = ["update", "delete"]
+  allowed_parameters = {
+    "deletion_allowed" = ["true", true]
+  }
+}
+`

@@ -19,19 +19,22 @@ var update = flag.Bool("update", false, "rewrite deploy/vault/countersign.hcl")
 
 // The policy that operators install is the one that is tested here.
 func TestPolicyFileIsOurPolicy(t *testing.T) {
-	const file = "../../../deploy/vault/countersign.hcl"
-	want := transit.Policy("transit", "tenant-")
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+	for name, want := range map[string]string{
+		"countersign.hcl": transit.Policy("transit", "tenant-"), "destroy.hcl": transit.DestroyPolicy("transit", "tenant-"),
+	} {
+		file := "../../../deploy/vault/" + name
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not the service's policy; run this test with -update", file)
+		if string(got) != want {
+			t.Errorf("%s is not our policy; run this test with -update", file)
+		}
 	}
 }
 
@@ -201,5 +204,57 @@ func TestSetupRefusesWhatIsNotOurs(t *testing.T) {
 	}
 	if _, err := transit.Setup(t.Context(), c); err == nil {
 		t.Error("a sealing key that is not derived was taken")
+	}
+}
+
+// B76: a key is destroyed in two steps, by an operator whose policy allows that and
+// nothing else; the printed path is the key's. What it signed verifies afterwards,
+// since the public half is ours.
+func TestAnOperatorDestroysKeysOfBrandsThatAreGone(t *testing.T) {
+	w := newWorld(t)
+	signingtest.Create(t, w.backend(t), signingtest.Hotel, 1, signing.ES256)
+	if err := w.root.Sys().PutPolicyWithContext(t.Context(), "destroy", transit.DestroyPolicy("transit", "tenant-")); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := w.root.Auth().Token().CreateWithContext(t.Context(), &api.TokenCreateRequest{Policies: []string{"destroy"}, NoDefaultPolicy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.Client(t, secret.Auth.ClientToken)
+	path, err := transit.KeyPath("transit", signingtest.Hotel, signing.ES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(at string, body map[string]any) error {
+		_, err := c.Logical().WriteWithContext(t.Context(), at, body)
+		return err
+	}
+	for at, body := range map[string]map[string]any{
+		"transit/keys/countersign-seal/config":   {"deletion_allowed": true},
+		path + "/config":                         {"exportable": true},
+		path + "/trim":                           {"min_available_version": 1},
+		"transit/sign/tenant-harbor-hotel-es256": {"input": "AAAA"},
+	} {
+		var refused *api.ResponseError
+		if err := write(at, body); !errors.As(err, &refused) || refused.StatusCode != http.StatusForbidden {
+			t.Errorf("%s with %v: %v", at, body, err)
+		}
+	}
+	if _, err := c.Logical().DeleteWithContext(t.Context(), path); err == nil {
+		t.Error("deleted in one step")
+	}
+	if err := write(path+"/config", map[string]any{"deletion_allowed": true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Logical().DeleteWithContext(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := w.root.Logical().ReadWithContext(t.Context(), path); err != nil || secret != nil {
+		t.Errorf("it is still there: %v, %v", secret, err)
+	}
+	for _, bad := range []string{"", "../transit", "a b"} {
+		if p, err := transit.KeyPath(bad, signingtest.Hotel, signing.ES256); err == nil {
+			t.Errorf("mount %q: %s", bad, p)
+		}
 	}
 }

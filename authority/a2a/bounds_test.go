@@ -1,0 +1,194 @@
+package a2a_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/a2a"
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+)
+
+// A Brand whose agent hangs has 64 calls under way at an instance and no more; the
+// next hears to come again, and nothing of it reaches anybody else.
+func TestABrandsCallsAreBounded(t *testing.T) {
+	d := newPatientDoor(t)
+	const most = 64
+	started, release := make(chan struct{}, most), make(chan struct{})
+	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
+		started <- struct{}{}
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"text":"Done."}`)
+	})
+	var all sync.WaitGroup
+	for i := range most {
+		jwt := d.pa.Token(t, claimsOf("person-"+strconv.Itoa(i/4)))
+		all.Go(func() {
+			a := d.do(d.request(http.MethodPost, d.url+"/message:send", jwt, "", said("m"+strconv.Itoa(i), "", "Hi")))
+			if a.status != http.StatusOK {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+	for range most {
+		<-started
+	}
+	a := d.send(d.pa, "alex", "", said("m", "", "Hi"))
+	a.is(t, "one too many", http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+	if a.header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+	}
+	shop := strings.Replace(d.url, "harbor-hotel", "fern-and-fell", 1)
+	d.do(d.request(http.MethodPost, shop+"/message:send", d.pa.Token(t, claimsOf("alex")), "", said("m", "", "Hi"))).
+		internal(t, "another Brand, whose agent is nowhere")
+	close(release)
+	all.Wait()
+	if a := d.send(d.pa, "alex", "", said("m", "", "Hi")); a.status != http.StatusOK {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+// An agent may take longer than the server's bound on ordinary answers.
+func TestASlowAgentsAnswerArrives(t *testing.T) {
+	d := newPatientDoor(t)
+	s := httptest.NewUnstartedServer(d.served())
+	s.Config.WriteTimeout = 200 * time.Millisecond
+	s.Start()
+	t.Cleanup(s.Close)
+	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(400 * time.Millisecond)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"text":"Done."}`)
+	})
+	a := d.do(d.request(http.MethodPost, s.URL+"/a2a/harbor-hotel/message:send", d.pa.Token(t, claimsOf("alex")), "", said("m", "", "Hi")))
+	if a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Messages whose instance died under them hold nobody up.
+func TestTheDeadHoldNobodyUp(t *testing.T) {
+	d := newDoor(t)
+	for i := range 8 {
+		heard := authority.Heard{Who: authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}, MessageID: strconv.Itoa(i)}
+		if _, err := d.rules.Hear(t.Context(), d.Hotel.ID, heard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.send(d.pa, "alex", "", said("m", "", "Hi")).is(t, "at once", http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+	d.Clock.Advance(3*time.Minute + time.Second)
+	a := d.send(d.pa, "alex", "", said("m", "", "Hi"))
+	if a.status != http.StatusOK {
+		t.Errorf("later: %d %s", a.status, a.body)
+	}
+	for i := range 60 {
+		a = d.send(d.pa, "alex", "", said("n"+strconv.Itoa(i), a.context(), "Hi"))
+		if a.status != http.StatusOK {
+			break
+		}
+	}
+	a.is(t, "in one conversation", http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+}
+
+// Of two replies to one message the first stays, for whoever comes.
+func TestTheFirstReplyStays(t *testing.T) {
+	d := newDoor(t)
+	x, err := d.rules.Hear(t.Context(), d.Hotel.ID, authority.Heard{Who: authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}, MessageID: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"first", "second"} {
+		if got, err := d.rules.KeepReply(t.Context(), d.Hotel.ID, x, reply); err != nil || got != "first" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// What waits for its receipt is countersigned under the grant that it was done
+// under, with whichever token of that comes, and under no other.
+func TestWhatWaitsIsCountersignedUnderItsOwnGrant(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+	d.agent.says(`{"text":"Done.","scopesUsed":["bookings:read"]}`)
+	away := true
+	var last authority.Turn
+	d.sign = func(_ context.Context, _ *tenants.Brand, turn authority.Turn) (authority.Receipt, error) {
+		if last = turn; away {
+			return authority.Receipt{}, authority.ErrUnavailable
+		}
+		return authority.Receipt{JWS: "a.b.c", Claims: json.RawMessage(`{}`)}, nil
+	}
+	for _, id := range []string{"m1", "m2"} {
+		d.send(d.pa, "alex", tokens.JWS, said(id, open, "Hi")).is(t, "no signer", http.StatusServiceUnavailable, "UNAVAILABLE", "UNAVAILABLE")
+	}
+	away = false
+	d.Clock.Advance(10 * time.Second)
+	later, err := d.rules.Refresh(t.Context(), d.Hotel, authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}, tokens.Refresh, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := d.send(d.pa, "alex", later.JWS, said("m1", open, "Hi")); a.status != http.StatusOK || last.Began.Before(d.Clock.Now().Add(-2*time.Second)) {
+		t.Errorf("a later token: %d %s; began %s, before the token was made", a.status, a.body, last.Began)
+	}
+	if err := d.rules.EndByUser(t.Context(), d.Hotel.ID, "guest-1", tokens.GrantID); err != nil {
+		t.Fatal(err)
+	}
+	another := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	if another.GrantID == tokens.GrantID || another.GrantID == uuid.Nil {
+		t.Fatal("it is the same grant")
+	}
+	d.send(d.pa, "alex", another.JWS, said("m2", open, "Hi")).invalid(t, "under another grant")
+}
+
+// What cannot be countersigned for another reason than that nobody signs now never
+// will be: the message is spent, and the agent not called again.
+func TestWhatCannotBeCountersignedIsSpent(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+	d.sign = func(context.Context, *tenants.Brand, authority.Turn) (authority.Receipt, error) {
+		return authority.Receipt{}, authority.ErrMalformed
+	}
+	d.send(d.pa, "alex", tokens.JWS, said("m1", open, "Hi")).internal(t, "the message")
+	d.send(d.pa, "alex", tokens.JWS, said("m1", open, "Hi")).invalid(t, "again")
+	if n := d.agent.count(); n != 2 {
+		t.Errorf("the agent ran %d times for the message", n-1)
+	}
+}
+
+// An answer is bounded by itself, also where nothing of it is countersigned.
+func TestAnAnswersPartsAreBounded(t *testing.T) {
+	const most = 100
+	list := func(one string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]"
+	}
+	tool := func(name string) string { return `{"tool":"` + name + `"}` }
+	name := strings.Repeat("x", 128)
+	for _, good := range []string{
+		`"scopesUsed":` + list(`"a"`, most), `"scopesUsed":["` + name + `"]`,
+		`"actions":` + list(tool("x"), most), `"actions":[` + tool(name) + `]`,
+	} {
+		if _, err := a2a.ParseAnswer([]byte(`{"text":"Done.",` + good + `}`)); err != nil {
+			t.Errorf("%.60s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		`"scopesUsed":` + list(`"a"`, most+1), `"scopesUsed":["` + name + `x"]`,
+		`"actions":` + list(tool("x"), most+1), `"actions":[` + tool(name+"x") + `]`, `"actions":[` + tool(`x\ny`) + `]`, `"actions":[` + tool(" ") + `]`,
+	} {
+		if a, err := a2a.ParseAnswer([]byte(`{"text":"Done.",` + bad + `}`)); err == nil {
+			t.Errorf("%.60s: %.100v", bad, a)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"countersign.dev/authority/agent"
+	"countersign.dev/authority/agent/agenttest"
+	"countersign.dev/migrations/pgtest"
+	"countersign.dev/tenants/egress"
+)
+
+const applyAudience = "https://countersign.example"
+
+func application(p *agenttest.PA) agent.Application {
+	return agent.Application{Issuer: p.Issuer, JWKSURI: p.JWKSURI, Name: "Aria", Contact: "ops@aria.example"}
+}
+
+// An agent proves with the key that it publishes at home that it is who it says,
+// and waits for the operator; nothing is let in before.
+func TestAgentAppliesAndWaits(t *testing.T) {
+	registry := agent.NewRegistry(agent.RegistryConfig{DB: pgtest.New(t).App(t), AllowLoopback: true})
+	fetch := egress.New(egress.Config{AllowLoopback: true})
+	p, stranger := agenttest.New(t), agenttest.New(t)
+	token := func(p *agenttest.PA, c agenttest.Claims) string { return p.Token(t, c) }
+	good := agenttest.Claims{Sub: "operator", Aud: applyAudience}
+	for name, tt := range map[string]struct {
+		change func(*agent.Application)
+		token  string
+		want   error
+	}{
+		"another's name":        {nil, token(stranger, good), agent.ErrIssuer},
+		"another audience":      {nil, token(p, agenttest.Claims{Sub: "x", Aud: "https://provider.example"}), agent.ErrAudience},
+		"an old proof":          {nil, token(p, agenttest.Claims{Sub: "x", Aud: applyAudience, IssuedAt: time.Now().Add(-time.Hour)}), agent.ErrExpired},
+		"no proof":              {nil, "", agent.ErrMalformed},
+		"keys elsewhere":        {func(a *agent.Application) { a.JWKSURI = stranger.JWKSURI }, token(p, good), agent.ErrForeignKeys},
+		"keys that are no keys": {func(a *agent.Application) { a.JWKSURI = p.Issuer + "/x#y" }, token(p, good), agent.ErrBadJWKSURI},
+		"no name":               {func(a *agent.Application) { a.Name = "" }, token(p, good), agent.ErrBadName},
+		"no contact":            {func(a *agent.Application) { a.Contact = "x" }, token(p, good), agent.ErrBadContact},
+	} {
+		a := application(p)
+		if tt.change != nil {
+			tt.change(&a)
+		}
+		if err := registry.Apply(t.Context(), fetch, a, tt.token, applyAudience); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	// A key that the agent does not publish.
+	imposter := agenttest.New(t)
+	if err := registry.Apply(t.Context(), fetch, application(p), imposter.Token(t, agenttest.Claims{Sub: "x", Aud: applyAudience, Extra: map[string]any{"iss": p.Issuer}}), applyAudience); !errors.Is(err, agent.ErrUnknownKey) && !errors.Is(err, agent.ErrSignature) {
+		t.Errorf("an unpublished key: %v", err)
+	}
+	apply := func() error { return registry.Apply(t.Context(), fetch, application(p), token(p, good), applyAudience) }
+	for range 2 { // asking again changes nothing
+		if err := apply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting, err := registry.Applications(t.Context())
+	if err != nil || len(waiting) != 1 || waiting[0].Issuer != p.Issuer {
+		t.Fatalf("%+v, %v", waiting, err)
+	}
+	if _, err := registry.Find(t.Context(), p.Issuer); !errors.Is(err, agent.ErrNotRegistered) {
+		t.Errorf("let in before the operator said so: %v", err)
+	}
+	if err := registry.Approve(t.Context(), p.Issuer); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := registry.Find(t.Context(), p.Issuer); err != nil || !a.Enabled || a.Test || a.Contact != "ops@aria.example" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for what, err := range map[string]error{
+		"approve twice": registry.Approve(t.Context(), p.Issuer), "reject after": registry.Reject(t.Context(), p.Issuer),
+		"approve nobody": registry.Approve(t.Context(), "https://nobody.example"),
+	} {
+		if !errors.Is(err, agent.ErrNoApplication) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := apply(); !errors.Is(err, agent.ErrRegistered) {
+		t.Errorf("a registered agent applies: %v", err)
+	}
+	if err := registry.Apply(t.Context(), fetch, application(stranger), token(stranger, good), applyAudience); err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.Reject(t.Context(), stranger.Issuer); err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.Apply(t.Context(), fetch, application(stranger), token(stranger, good), applyAudience); !errors.Is(err, agent.ErrRegistered) {
+		t.Errorf("a refused agent applies again: %v", err)
+	}
+}
+
+// The operator sees which published keys are of use, and which are not.
+func TestInspectTellsEachKey(t *testing.T) {
+	fetch := egress.New(egress.Config{AllowLoopback: true})
+	p := agenttest.New(t)
+	p.Publish(p.PublicJWK(), map[string]any{"kty": "oct", "kid": "s", "k": "c2VjcmV0"}, map[string]any{"kty": "EC", "crv": "P-521", "kid": "big"})
+	keys, err := agent.Inspect(context.Background(), fetch, p.JWKSURI)
+	if err != nil || len(keys) != 3 || !keys[0].Usable || keys[0].Kind != "EC P-256" || keys[1].Usable || keys[2].Usable || keys[2].Kind != "EC P-521" {
+		t.Errorf("%+v, %v", keys, err)
+	}
+	p.Break()
+	if _, err := agent.Inspect(context.Background(), fetch, p.JWKSURI); !errors.Is(err, agent.ErrKeysUnfetched) {
+		t.Errorf("a broken server: %v", err)
+	}
+	p.Serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":"none"}`)) })
+	if _, err := agent.Inspect(context.Background(), fetch, p.JWKSURI); !errors.Is(err, agent.ErrKeysUnfetched) {
+		t.Errorf("no set: %v", err)
+	}
+}

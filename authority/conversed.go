@@ -1,0 +1,173 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// How long a reply is kept for whoever lost it, and a conversation that nobody
+// goes on with.
+const (
+	keepReply        = 24 * time.Hour
+	keepConversation = 30 * 24 * time.Hour
+)
+
+// KeepAnswer notes what the Brand's agent said before it is countersigned: if that
+// fails, the same message gets the receipt later without the agent acting again.
+func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x Exchange, answer string) error {
+	const q = `
+		UPDATE turns SET state = 'answered', answer = @text
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`
+	return a.settle(ctx, brand, x, q, answer)
+}
+
+// KeepReply keeps the reply for repetitions of the message, and returns the one
+// that they all get: the first that was kept.
+func (a *Authority) KeepReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
+	return a.keepReply(ctx, brand, x, reply, false)
+}
+
+// KeepLastReply is KeepReply, and closes the conversation in the same moment: it
+// hears nothing new any more. What is under way is answered, and what was answered
+// still gets its reply.
+func (a *Authority) KeepLastReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
+	return a.keepReply(ctx, brand, x, reply, true)
+}
+
+func (a *Authority) keepReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string, last bool) (string, error) {
+	const q = `
+		WITH closed AS (
+			UPDATE conversations SET closed_at = @now
+			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL)
+		UPDATE turns SET state = 'replied', answer = NULL, reply = coalesce(reply, @text)
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
+		   AND state IN ('running', 'answered', 'replied')
+		RETURNING reply`
+	r, err := tenants.One[struct{ Reply string }](ctx, a.db, brand, q, pgx.NamedArgs{
+		"brand": brand, "id": x.Context, "message": x.MessageID, "text": reply, "last": last, "now": a.clock(),
+	})
+	if errors.Is(err, pgx.ErrNoRows) { // the person was erased meanwhile
+		return reply, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep a reply at %s: %w", brand, err)
+	}
+	return r.Reply, nil
+}
+
+// KeepStepUp notes that the message came to a step-up: with more permission it is
+// heard again.
+func (a *Authority) KeepStepUp(ctx context.Context, brand tenants.BrandID, x Exchange) error {
+	return a.settle(ctx, brand, x, `
+		UPDATE turns SET state = 'stepup'
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`, "")
+}
+
+// KeepFailure notes that the Brand's agent was called and nothing good came back.
+// It may have acted, so the message is spent.
+func (a *Authority) KeepFailure(ctx context.Context, brand tenants.BrandID, x Exchange) error {
+	return a.settle(ctx, brand, x, `
+		UPDATE turns SET state = 'failed', answer = NULL
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')`, "")
+}
+
+// Drop forgets the message: nothing of it was sent.
+func (a *Authority) Drop(ctx context.Context, brand tenants.BrandID, x Exchange) error {
+	return a.settle(ctx, brand, x, `
+		DELETE FROM turns
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`, "")
+}
+
+func (a *Authority) settle(ctx context.Context, brand tenants.BrandID, x Exchange, q, text string) error {
+	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": x.Context, "message": x.MessageID, "text": text})
+	if err != nil {
+		return fmt.Errorf("note what came of a message at %s: %w", brand, err)
+	}
+	return nil
+}
+
+// EventExceeded is the fact of a Brand's agent that says it used what the token
+// did not allow.
+const EventExceeded = "incident.scopes_exceeded"
+
+// Exceeded writes into the trail that the Brand's agent says it used more than
+// the token allowed, and spends the message. grant is zero where there was no
+// token at all.
+func (a *Authority) Exceeded(ctx context.Context, brand *tenants.Brand, x Exchange, who Caller, grant uuid.UUID, used []string) error {
+	// Only what is on the card is repeated: the rest is any text.
+	known, unknown := []string{}, 0
+	for _, s := range used {
+		if _, ok := brand.Scope(s); !ok {
+			unknown++
+		} else if !slices.Contains(known, s) {
+			known = append(known, s)
+		}
+	}
+	by := By{Actor: "system", Channel: "a2a"}
+	err := a.change(ctx, brand.ID, by, a.clock(), func(c *change) error {
+		c.note(fact{event: EventExceeded, grant: grant, detail: map[string]any{
+			"agent": who.Agent, "context": x.Context, "scopes": known, "unknown_scopes": unknown,
+		}})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("note an incident at %s: %w", brand.ID, err)
+	}
+	return a.KeepFailure(ctx, brand.ID, x)
+}
+
+// What is kept of conversations goes by these, batch by batch.
+const (
+	// A message is remembered as long as its conversation, so that it is never
+	// heard twice; what was said is not.
+	purgeReplies = `
+		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, reply = NULL
+		 WHERE brand_id = @brand AND began_at < @before AND (reply IS NOT NULL OR answer IS NOT NULL)
+		   AND (conversation_id, message_id) IN (
+		       SELECT conversation_id, message_id FROM turns
+		        WHERE brand_id = @brand AND began_at < @before AND (reply IS NOT NULL OR answer IS NOT NULL) LIMIT @batch)`
+	purgeConversations = `
+		DELETE FROM conversations
+		 WHERE brand_id = @brand AND used_at < @before AND id IN (
+		       SELECT id FROM conversations WHERE brand_id = @brand AND used_at < @before LIMIT @batch)`
+)
+
+// forgetTalk removes a Brand user's conversations, those too in which their agent
+// spoke without a token.
+func (c *change) forgetTalk(ctx context.Context, subject string) (int64, error) {
+	const q = `
+		DELETE FROM conversations c
+		 WHERE c.brand_id = @brand
+		   AND (c.subject = @subject OR c.subject IS NULL AND EXISTS (
+		        SELECT FROM grants g
+		         WHERE g.brand_id = @brand AND g.subject = @subject AND g.agent = c.agent AND g.agent_sub = c.agent_sub))`
+	tag, err := c.Exec(ctx, q, pgx.NamedArgs{"brand": c.brand, "subject": subject})
+	return tag.RowsAffected(), err
+}
+
+// emptyTalk removes all conversations of a Brand that is over, and where its
+// agent was.
+func (a *Authority) emptyTalk(ctx context.Context, brand tenants.BrandID, batch int) error {
+	const talk = `
+		DELETE FROM conversations
+		 WHERE brand_id = @brand AND brand_is_over(@now) AND id IN (
+		       SELECT id FROM conversations WHERE brand_id = @brand LIMIT @batch)`
+	args := pgx.NamedArgs{"brand": brand, "now": a.clock(), "batch": batch}
+	for {
+		n, err := a.db.Exec(ctx, brand, talk, args)
+		if err != nil {
+			return fmt.Errorf("forget conversations: %w", err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return tenants.EmptyAgentEndpoint(ctx, a.db, brand, a.clock())
+}

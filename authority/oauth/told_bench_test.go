@@ -1,0 +1,113 @@
+package oauth_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/events"
+	"countersign.dev/authority/events/eventstest"
+	"countersign.dev/e2e/bench/yardstick"
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+)
+
+// BenchmarkTold is how long it takes from a person's click on "end" until the
+// Brand knows: the call of the rule, its commit, and the way to a stream or a
+// receiver on this machine. One op is one of some hundred revocations a second,
+// at least 200 of them.
+func BenchmarkTold(b *testing.B) {
+	d := newTold(b, 0, 0)
+	courier, err := events.NewCourier(events.Config{
+		DB: d.DB, Sealer: d.Master, Now: d.Clock.Now, Log: slog.New(slog.DiscardHandler), AllowLoopback: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { courier.Run(ctx) })
+	b.Cleanup(func() { cancel(); working.Wait() })
+	d.rules = authority.New(authority.Config{DB: d.DB, Signer: d.Keys, Master: d.Master, Now: d.Clock.Now, Announce: courier.Announce})
+
+	receiver := eventstest.New(b)
+	if _, _, err := tenants.CreateWebhook(b.Context(), d.Authority(nil).Editor(authority.ByOperator()), d.Master, tenants.Site{AllowLoopback: true}, d.Hotel.ID, tenants.WebhookDraft{URL: receiver.URL}); err != nil {
+		b.Fatal(err)
+	}
+	key := d.newKey(b, d.Hotel, tenants.RightEvents)
+	b.Run("revoke to webhook", func(b *testing.B) {
+		d.measure(b, func() (string, time.Time) {
+			c := receiver.Next(b, 30*time.Second)
+			return c.Data.GrantID, c.At
+		})
+	})
+	b.Run("revoke to stream", func(b *testing.B) {
+		r := d.open(b, d.Hotel, key)
+		r.first(b)
+		d.measure(b, func() (string, time.Time) {
+			h := r.next(b)
+			return member([]byte(h.data), "grant_id"), h.at
+		})
+	})
+}
+
+// measure ends grants, one after the other, and waits until each was heard of.
+func (d *told) measure(b *testing.B, hear func() (grant string, at time.Time)) {
+	b.Helper()
+	const many, pause = 200, 5 * time.Millisecond
+	var took []time.Duration
+	for range b.N {
+		b.StopTimer()
+		ids := d.grants(b, many)
+		b.StartTimer()
+		asked := make(map[string]time.Time, many)
+		var mu sync.Mutex
+		var ending sync.WaitGroup
+		ending.Go(func() {
+			for _, id := range ids {
+				mu.Lock()
+				asked[id.String()] = time.Now()
+				mu.Unlock()
+				if err := d.rules.EndByUser(b.Context(), d.Hotel.ID, "guest-7", id); err != nil {
+					b.Error(err)
+				}
+				time.Sleep(pause)
+			}
+		})
+		for range many {
+			grant, at := hear()
+			mu.Lock()
+			took = append(took, at.Sub(asked[grant]))
+			mu.Unlock()
+		}
+		ending.Wait()
+	}
+	slices.Sort(took)
+	var total time.Duration
+	for _, t := range took {
+		total += t
+	}
+	b.ReportMetric(float64(total.Nanoseconds())/float64(len(took)), "ns/op")
+	b.ReportMetric(float64(took[len(took)/2]), yardstick.UnitMedian)
+	b.ReportMetric(float64(took[len(took)*99/100]), yardstick.UnitSlow)
+}
+
+// grants makes as many of one person, with so many agents' Users.
+func (d *told) grants(b *testing.B, many int) []uuid.UUID {
+	b.Helper()
+	ids := make([]uuid.UUID, many)
+	const q = `
+		INSERT INTO grants (brand_id, id, agent, agent_sub, subject, scopes, created_at, expires_at)
+		VALUES ('harbor-hotel', $1, $2, $3, 'guest-7', '{bookings:read}', $4, $5)`
+	for i := range ids {
+		ids[i] = uuid.New()
+		d.Exec(b, q, ids[i], authoritytest.Agent, strconv.Itoa(i), d.Clock.Now(), d.Clock.Now().Add(24*time.Hour))
+	}
+	return ids
+}

@@ -1,0 +1,189 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// turnFacts is what is known of a turn's grant, and of the turn itself.
+type turnFacts struct {
+	Open      bool // the Brand, and its delegation
+	Known     bool // the grant
+	Enabled   bool // the agent
+	Agent     string
+	Subject   string
+	Scopes    []string
+	Ends      *time.Time // the grant, or ended
+	Suspended *time.Time // the Brand user
+	Last      *time.Time // ts of the grant's latest receipt
+	Accepted  *time.Time // the same turn, when nothing could be signed
+
+	// The turn's receipt, where there is one.
+	Seq     *int64
+	JWS     *string `db:"jws"`
+	Content []byte
+	Late    bool
+}
+
+// One look by key for each turn and table: LIMIT keeps the planner, which does not
+// know how few turns come, from reading whole tables. The arrays stand in subqueries
+// to hide from it how many those are: knowing, it makes a new plan for every call,
+// which takes longer than all else that a receipt costs.
+const selectTurnFacts = `
+	SELECT coalesce(b.state = 'active' AND b.delegation, false) AS open, g.id IS NOT NULL AS known,
+	       coalesce(s.enabled, false) AS enabled, coalesce(g.agent, '') AS agent, coalesce(g.subject, '') AS subject,
+	       g.scopes, least(g.ended_at, g.expires_at) AS ends, u.suspended_at AS suspended,
+	       (SELECT l.at FROM receipts l WHERE l.brand_id = @brand AND l.grant_id = i.grant_id ORDER BY l.at DESC LIMIT 1) AS last,
+	       t.accepted_at AS accepted, r.seq, r.jws, r.content, coalesce(r.late, false) AS late
+	  FROM unnest((SELECT @grants::uuid[]), (SELECT @contexts::text[]), (SELECT @messages::text[]), (SELECT @contents::bytea[]))
+	       WITH ORDINALITY i (grant_id, context_id, message_id, content, n)
+	  LEFT JOIN brands b ON b.id = @brand
+	  LEFT JOIN LATERAL (SELECT * FROM grants WHERE brand_id = @brand AND id = i.grant_id LIMIT 1) g ON true
+	  LEFT JOIN LATERAL (SELECT enabled FROM agent_standing WHERE brand_id = @brand AND issuer = g.agent LIMIT 1) s ON true
+	  LEFT JOIN LATERAL (SELECT suspended_at FROM suspended_users WHERE brand_id = @brand AND subject = g.subject LIMIT 1) u ON true
+	  LEFT JOIN LATERAL (
+	       SELECT seq, jws, content, late FROM receipts
+	        WHERE brand_id = @brand AND grant_id = i.grant_id AND context_id = i.context_id AND message_id = i.message_id LIMIT 1) r ON true
+	  LEFT JOIN LATERAL (
+	       SELECT accepted_at FROM turns_accepted
+	        WHERE brand_id = @brand AND grant_id = i.grant_id AND context_id = i.context_id AND message_id = i.message_id
+	          AND content = i.content LIMIT 1) t ON true
+	 ORDER BY i.n`
+
+// turnFacts is selectTurnFacts, another statement each time that what was written
+// has doubled. A plan that is kept is as old as its connection, and one that was made
+// of nearly empty tables reads all that came since; only the next ANALYZE, which is
+// not ours to say when, would put an end to it.
+func (l *log) turnFacts() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return selectTurnFacts + "\n-- 2^" + strconv.Itoa(bits.Len64(l.wrote))
+}
+
+func turnArgs(brand tenants.BrandID, turns []*served) pgx.NamedArgs {
+	grants, contexts, messages, contents := make([]uuid.UUID, len(turns)), make([]string, len(turns)), make([]string, len(turns)), make([][]byte, len(turns))
+	for i, s := range turns {
+		grants[i], contexts[i], messages[i], contents[i] = s.grant, s.ContextID, s.MessageID, s.content
+	}
+	return pgx.NamedArgs{"brand": brand, "grants": grants, "contexts": contexts, "messages": messages, "contents": contents}
+}
+
+func (a *Authority) lookUp(ctx context.Context, brand tenants.BrandID, turns []*served) ([]turnFacts, error) {
+	all, err := tenants.All[turnFacts](ctx, a.db, brand, a.log.turnFacts(), turnArgs(brand, turns))
+	if err == nil && len(all) != len(turns) {
+		err = fmt.Errorf("%d answers to %d turns", len(all), len(turns))
+	}
+	return all, err
+}
+
+// settle ends a turn that is known already, or whose token is not its grant's, and
+// reports whether it did.
+func (s *served) settle(f turnFacts) bool {
+	s.facts, s.result.Err = f, nil
+	switch {
+	case !s.held():
+		s.result.Err = ErrToken
+	case f.Seq == nil:
+		return false
+	case string(f.Content) != string(s.content):
+		s.result.Err = ErrConflict
+	default:
+		s.result.Receipt = Receipt{JWS: *f.JWS, Claims: payloadOf(*f.JWS), Seq: *f.Seq, Late: f.Late, Again: true}
+	}
+	return true
+}
+
+// held reports whether the grant that the token names is of the token's agent and
+// user. An erased user's is not any more.
+func (s *served) held() bool {
+	return s.facts.Known && s.facts.Agent == s.token.ClientID && s.facts.Subject == s.token.Subject
+}
+
+// judge says whether a turn gets a receipt, and whether it comes late. A
+// switched-off agent's turns get none: nobody knows for how long it has been off,
+// and whoever switched it off distrusts it.
+func (s *served) judge(now time.Time) (late bool, err error) {
+	f := s.facts
+	switch {
+	case !f.Open:
+		return false, ErrPaused
+	case !f.Enabled:
+		return false, ErrToken
+	}
+	// When it was judged before and only the signature was missing, that counts.
+	came := now
+	if f.Accepted != nil && f.Accepted.Before(came) {
+		came = *f.Accepted
+	}
+	for _, end := range []*time.Time{new(time.Unix(s.token.Expires, 0)), f.Ends, f.Suspended} {
+		if end == nil || now.Before(*end) {
+			continue
+		}
+		if late = true; !s.inTime(came, *end) {
+			return late, ErrToken
+		}
+	}
+	granted := strings.Fields(s.token.Scope)
+	for _, scope := range s.scopes {
+		if !slices.Contains(granted, scope) {
+			return late, ErrScope
+		}
+		if slices.Contains(f.Scopes, scope) {
+			continue
+		}
+		if lost, ok := s.lost[scope]; !ok || !s.inTime(came, lost) {
+			return late, ErrScope
+		}
+		late = true
+	}
+	return late, nil
+}
+
+// inTime reports whether something that ended allows for the turn all the same.
+func (s *served) inTime(came, end time.Time) bool {
+	return came.Before(end) || s.Began.Before(end) && came.Before(end.Add(LateTime))
+}
+
+// lately finds out when scopes that turns used and their grants do not hold any
+// more were lost: one may have been taken away while the turn was served.
+func (a *Authority) lately(ctx context.Context, brand tenants.BrandID, turns []*served) error {
+	const q = `
+		SELECT at, ARRAY(SELECT json_array_elements_text((detail->'before')::json)) AS before,
+		       ARRAY(SELECT json_array_elements_text((detail->'scopes')::json)) AS after
+		  FROM audit_events
+		 WHERE brand_id = @brand AND grant_id = @grant AND event = 'grant.narrowed' AND at > @since
+		   AND detail->'before' IS NOT NULL
+		 ORDER BY seq`
+	for _, s := range turns {
+		if len(without(s.scopes, s.facts.Scopes)) == 0 {
+			continue
+		}
+		type loss struct {
+			At            time.Time
+			Before, After []string
+		}
+		// The trail knows exactly when; what was accepted may be a day old.
+		losses, err := tenants.All[loss](ctx, a.db, brand, q, pgx.NamedArgs{
+			"brand": brand, "grant": s.grant, "since": s.came.Add(-LateTime - acceptedLife),
+		})
+		if err != nil {
+			return fmt.Errorf("read what a grant at %s lost: %w", brand, err)
+		}
+		s.lost = make(map[string]time.Time)
+		for _, l := range losses {
+			for _, scope := range without(l.Before, l.After) {
+				s.lost[scope] = l.At
+			}
+		}
+	}
+	return nil
+}
