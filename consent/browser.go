@@ -15,6 +15,9 @@ import (
 // loginLife is how long a login at a Brand counts here.
 const loginLife = 15 * time.Minute
 
+// skew is the clock error that is forgiven.
+const skew = 30 * time.Second
+
 // browser is the record behind the visitor's one cookie. It holds one login per
 // Brand, so that two Brands in one browser never run into each other (R64).
 type browser struct {
@@ -63,7 +66,6 @@ func (b *browser) hash() []byte {
 func (b *browser) login(brand tenants.BrandID, now time.Time) (login, bool) {
 	l, ok := b.logins[brand]
 	// The instance that wrote it may be a little ahead of this one.
-	const skew = 30 * time.Second
 	if !ok || now.Sub(l.At) >= loginLife || l.At.After(now.Add(skew)) {
 		return login{}, false
 	}

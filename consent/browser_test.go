@@ -36,6 +36,8 @@ type site struct {
 	url   string
 	idp   map[tenants.BrandID]*demoidp.Provider
 	logs  *lockedBuffer
+
+	handler *consent.Handler
 }
 
 type lockedBuffer struct {
@@ -80,7 +82,11 @@ func newSite(t *testing.T) *site {
 			return s.Master.MAC(s.Master.Version(), brand, purpose, data)
 		},
 		PublicURL: s.url, CookieName: cookieName, DevHTTP: true, Now: s.Clock.Now, Log: log,
+		Tried: func(brand tenants.BrandID, answer url.Values) string {
+			return "/tried/" + string(brand) + "?" + answer.Encode()
+		},
 	})
+	s.handler = handler
 	handler.Routes(mux)
 	mux.HandleFunc("/", handler.NotFound)
 	server.Config.Handler = web.Chain(mux, web.Record(log, s.Clock.Now), web.Recover(log, handler.Failed), web.PageHeaders)

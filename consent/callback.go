@@ -2,9 +2,11 @@ package consent
 
 import (
 	"errors"
+	"strings"
 
 	"countersign.dev/consent/federation"
 	"countersign.dev/consent/words"
+	"countersign.dev/tenants"
 )
 
 // What a failed login leaves in the journey.
@@ -22,6 +24,9 @@ func (h *Handler) callback(v *visit) error {
 	const longest = 256
 	if state == "" || len(state) > longest || len(query["state"]) > 1 || len(query["code"]) > 1 {
 		return problem{kind: words.StaleForm}
+	}
+	if strings.HasPrefix(state, tenants.TryPrefix) && h.Tried != nil {
+		return v.redirect(h.Tried(v.brand.ID, query))
 	}
 	j, err := h.journeys.byState(v.ctx(), v.brand.ID, state)
 	if errors.Is(err, errNoJourney) {

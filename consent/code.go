@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"countersign.dev/authority"
 	"countersign.dev/consent/pages"
@@ -26,12 +27,13 @@ func (h *Handler) showCode(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.mustHaveLogin(); err != nil {
+	signIn, err := v.signInURL(code.String())
+	if err != nil {
 		return err
 	}
 	view := words.Start(words.StartData{
 		Common:    v.common(v.at("device", "user_code", code.String())),
-		SignInURL: v.pages("login", "user_code", code.String()),
+		SignInURL: signIn,
 	})
 	return ui.Render(v.ctx(), v.w, http.StatusOK, pages.Start(view))
 }
@@ -97,7 +99,7 @@ func readForm(v *visit, repeatable ...string) (url.Values, error) {
 		return nil, problem{kind: words.StaleForm, cause: err}
 	}
 	for name, values := range v.r.PostForm {
-		if len(values) > 1 && !contains(repeatable, name) {
+		if len(values) > 1 && !slices.Contains(repeatable, name) {
 			return nil, problem{kind: words.StaleForm}
 		}
 	}

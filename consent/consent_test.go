@@ -165,7 +165,7 @@ func TestDeadCodesLookAlike(t *testing.T) {
 	expired := begin(s.Hotel, "bookings:read")
 	s.Clock.Advance(authority.RequestLife)
 	denied, approved, redeemed := begin(s.Hotel, "bookings:read"), begin(s.Hotel, "bookings:read"), begin(s.Hotel, "bookings:read")
-	if err := s.rules.Deny(t.Context(), s.Hotel.ID, denied.ID, "harbor-hotel-7"); err != nil {
+	if err := s.rules.Deny(t.Context(), s.Hotel.ID, authority.Decision{Request: denied.ID, Subject: "harbor-hotel-7"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []authority.Started{approved, redeemed} {

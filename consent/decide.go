@@ -2,7 +2,6 @@ package consent
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,31 +12,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/consent/words"
-	"countersign.dev/tenants"
 )
-
-// shown is a digest of everything that the person saw and that could change
-// under the open page: the offered scopes with all their words, and the version
-// of the grant that is held (B42).
-func (v *visit) shown(q *authority.Question) (string, error) {
-	var scopes []tenants.Scope
-	may := offered(q)
-	for _, s := range v.brand.Scopes {
-		if contains(may, s.ID) {
-			scopes = append(scopes, s)
-		}
-	}
-	raw, err := json.Marshal(struct {
-		Scopes  []tenants.Scope
-		Version int
-		Days    []int
-	}{scopes, q.GrantVersion, v.brand.GrantDays})
-	if err != nil {
-		return "", fmt.Errorf("digest of the question: %w", err)
-	}
-	sum := sha256.Sum256(raw)
-	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
-}
 
 // formToken binds a form to this browser, this journey, this person and what
 // was shown. Nobody else can make one: the attacker of a stolen code cannot
@@ -75,6 +50,13 @@ func (h *Handler) decide(v *visit) error {
 	form, err := readForm(v, "scope")
 	if err != nil {
 		return err
+	}
+	if !form.Has("j") {
+		if _, own, err := v.ownPage(); err != nil {
+			return err
+		} else if own {
+			return v.decideAlone(form)
+		}
 	}
 	j, err := h.journeys.find(v.ctx(), v.brand.ID, v.browser, form.Get("j"))
 	l, loggedIn := v.browser.login(v.brand.ID, h.Now())
@@ -115,7 +97,16 @@ func (h *Handler) decide(v *visit) error {
 	default:
 		return v.deadEnd(s)
 	}
-	return v.settle(s, a)
+	_, err = v.settle(s, a)
+	switch {
+	case errors.Is(err, errNoDecision):
+		return problem{kind: words.StaleForm, retry: v.pages("consent", "j", j.ID)}
+	case errors.Is(err, authority.ErrChanged):
+		return v.redirect(v.pages("consent", "j", j.ID, "changed", "1"))
+	case errors.Is(err, authority.ErrDecided), err == nil:
+		return v.redirect(v.pages("consent", "j", j.ID))
+	}
+	return err
 }
 
 // onCard drops what is no permission of the Brand's, so that nothing of a
@@ -134,64 +125,80 @@ type answer struct {
 	shown    string
 }
 
-// settle carries the answer to the rules.
-func (v *visit) settle(s standing, a answer) error {
-	shown, err := v.shown(s.question)
+// errNoDecision: the form says neither yes nor no.
+var errNoDecision = errors.New("form without a decision")
+
+// settle carries the answer to the rules, and writes down what it came to.
+// authority.ErrChanged: the page has grown old, and the question stands anew;
+// authority.ErrDecided: somebody was faster.
+func (v *visit) settle(s standing, a answer) (outcome string, err error) {
+	page := parseShown(a.shown)
+	now, err := v.shown(s.question, page.language, page.shape)
 	if err != nil {
-		return err
+		return "", err
 	}
-	outcome := ""
+	d := authority.Decision{
+		Request: s.question.ID, Subject: s.login.Subject, Ticked: a.ticked,
+		SeenVersion: s.question.GrantVersion, Days: a.days, Seen: v.seen(s, page),
+	}
 	switch a.decision {
-	case "deny":
-		outcome = "denied"
-		err = v.h.Authority.Deny(v.ctx(), v.brand.ID, s.question.ID, s.login.Subject)
+	case "deny": // always counts, also on a page that has grown old
+		outcome, d.Seen.Outdated = "denied", now != page
+		err = v.h.Authority.Deny(v.ctx(), v.brand.ID, d)
 	case "allow":
-		if shown != a.shown || !slices.Contains(v.brand.GrantDays, a.days) {
-			err = authority.ErrChanged
-			break
-		}
-		outcome = "allowed"
-		err = v.h.Authority.Approve(v.ctx(), v.brand, authority.Decision{
-			Request: s.question.ID, Subject: s.login.Subject, Ticked: a.ticked,
-			SeenVersion: s.question.GrantVersion, Days: a.days,
-		})
-		if errors.Is(err, authority.ErrDenied) {
-			outcome, err = "denied", nil
-			if len(s.question.Held) > 0 {
-				outcome = "emptied"
-			}
-		}
+		outcome, err = v.allow(s, d, now == page && page.shape != inBrief)
+	case "continue":
+		outcome, err = v.goOn(s, d, now == page && page.shape == inBrief)
 	default:
-		return problem{kind: words.StaleForm, retry: v.pages("consent", "j", s.journey.ID)}
+		return "", errNoDecision
 	}
-	switch {
-	case errors.Is(err, authority.ErrChanged):
-		if err := v.h.journeys.chose(v.ctx(), v.brand.ID, s.journey.ID, a.ticked, a.days); err != nil {
-			return err
+	if errors.Is(err, authority.ErrChanged) && a.decision == "allow" {
+		if kept := v.h.journeys.chose(v.ctx(), v.brand.ID, s.journey.ID, a.ticked, a.days); kept != nil {
+			return "", kept
 		}
-		return v.redirect(v.pages("consent", "j", s.journey.ID, "changed", "1"))
-	case errors.Is(err, authority.ErrDecided):
-		return v.redirect(v.pages("consent", "j", s.journey.ID))
-	case err != nil:
-		return err
 	}
-	if err := v.close(s, a, outcome); err != nil {
-		return err
+	if err != nil {
+		return "", err
 	}
-	return v.redirect(v.pages("consent", "j", s.journey.ID))
+	return outcome, v.close(s, a, outcome)
+}
+
+// allow is the yes to what is ticked. stands: the page is still true, and it is
+// one with boxes.
+func (v *visit) allow(s standing, d authority.Decision, stands bool) (outcome string, err error) {
+	if !stands || !slices.Contains(v.brand.GrantDays, d.Days) {
+		return "", authority.ErrChanged
+	}
+	err = v.h.Authority.Approve(v.ctx(), v.brand, d)
+	if !errors.Is(err, authority.ErrDenied) {
+		return "allowed", err
+	}
+	if len(s.question.Held) > 0 {
+		return "emptied", nil
+	}
+	return "denied", nil
+}
+
+// goOn is the one Continue, where that is enough.
+func (v *visit) goOn(s standing, d authority.Decision, stands bool) (outcome string, err error) {
+	if !stands || !s.question.Skippable(v.brand) {
+		return "", authority.ErrChanged
+	}
+	d.Ticked, d.Days = nil, 0
+	return "continued", v.h.Authority.Proceed(v.ctx(), v.brand, d)
 }
 
 // close writes down, for the closing page, what this answer came to.
 func (v *visit) close(s standing, a answer, outcome string) error {
 	e := ending{outcome: outcome}
-	if outcome != "denied" {
+	if outcome == "allowed" || outcome == "emptied" {
 		for _, id := range s.question.Held {
-			if !contains(a.ticked, id) {
+			if !slices.Contains(a.ticked, id) {
 				e.ended = append(e.ended, id)
 			}
 		}
 	}
-	if outcome == "allowed" {
+	if outcome == "allowed" || outcome == "continued" {
 		q, err := v.h.Authority.Ask(v.ctx(), v.brand.ID, s.question.ID, s.login.Subject)
 		if err != nil {
 			return err

@@ -4,9 +4,14 @@
 //	code.go      the link is opened, or the code typed
 //	login.go     off to the Brand's own sign-in
 //	callback.go  back from it
-//	show.go      the question, or how it was answered
+//	arrive.go    back from the Brand's own page, which has signed who it is
+//	show.go      the question, in full or in brief, or how it was answered
+//	shown.go     what its page said, for the answer and the record
 //	decide.go    the answer
-//	grants.go    My agents: what may act now, and how it ends
+//	alone.go     the answer of who came from the Brand's own page, without a cookie
+//	grants.go    My agents: what may act now, and what ended lately
+//	agent.go     all about one of them
+//	end.go       one permission, one agent or everything ends
 //
 // Where somebody stands is stored, per browser and request, in a journey. One
 // function, next in steps.go, reads what is stored and says which step comes

@@ -170,6 +170,45 @@ func TestSensitiveRequestsNeedAFreshLogin(t *testing.T) {
 	}
 }
 
+// Who answers under a login that this browser had already reads how it ended,
+// and in time that it expired; whoever else is logged in then does not.
+func TestEarlierLoginSeesHowItEnded(t *testing.T) {
+	s := newSite(t)
+	s.holding(t, "bookings:read")
+	p := s.person(t)
+	s.ask(t, p, s.Hotel, authoritytest.Begin(t, s.rules, s.Hotel, alex, "bookings:read"), "alex")
+	question := func() page {
+		t.Helper()
+		plain := authoritytest.Begin(t, s.rules, s.Hotel, alex, "bookings:change")
+		g := p.open(p.open(s.link(s.Hotel, plain)).way(t, "/login?"))
+		if !g.asks() || g.url.Scheme != "https" {
+			t.Fatalf("a login was asked for again: %s", g.text())
+		}
+		return g
+	}
+	g := question()
+	action, form := g.form(t)
+	form.Set("decision", "allow")
+	if done := p.post(action, form); done.status != 200 || !strings.Contains(done.text(), "may now act for you") {
+		t.Errorf("%d %s", done.status, done.text())
+	}
+	late := question()
+	s.Exec(t, `UPDATE device_requests SET expires_at = $1 WHERE state = 'pending'`, s.Clock.Now())
+	if over := p.open(late.url.String()); !strings.Contains(over.text(), "too old") {
+		t.Errorf("%d %s", over.status, over.text())
+	}
+	mine := p.open(s.pages(s.Hotel, "agents"))
+	action, form = p.open(mine.way(t, "/login")).form(t)
+	form.Set("username", "sam")
+	form.Set("password", "demo")
+	p.post(action, form)
+	for _, of := range []page{g, late} {
+		if other := p.open(of.url.String()); other.status != http.StatusNotFound {
+			t.Errorf("sam reads %d %s", other.status, other.text())
+		}
+	}
+}
+
 // M20: when another account already lets the same agent act, the page warns, and
 // it is written down.
 func TestSecondAccountIsWarnedOf(t *testing.T) {

@@ -36,6 +36,10 @@ type Config struct {
 	PublicURL string
 	// CookieName is the __Host- cookie of the browser session.
 	CookieName string
+	// Tried is where the answer to a test login of the Brand's own members goes on:
+	// providers know one address of ours, so it comes where all answers come. nil:
+	// there are none.
+	Tried func(brand tenants.BrandID, answer url.Values) string
 	// DevHTTP lets login connections be plain http on loopback.
 	DevHTTP bool
 	Now     func() time.Time
@@ -66,10 +70,24 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	mux.Handle("GET "+pages+"callback", h.page(h.callback))
 	mux.Handle("GET "+pages+"consent", h.page(h.show))
 	mux.Handle("POST "+pages+"consent/decision", h.page(h.decide))
+	mux.Handle("POST "+pages+"consent", h.page(h.arrive))
+	mux.Handle("POST "+pages+"agents", h.page(h.arriveAtAgents))
+	mux.Handle("POST "+pages+"agents/enter", h.page(h.enterAgents))
 	mux.Handle("GET "+pages+"agents", h.page(h.grants))
 	mux.Handle("POST "+pages+"agents/end", h.page(h.endGrant))
 	mux.Handle("POST "+pages+"agents/signout", h.page(h.signOut))
+	// Phones open a put-away tab by its address alone, which may be a form's.
+	mux.Handle("GET "+pages+"agents/end", h.page(backToAgents))
+	mux.Handle("GET "+pages+"agents/signout", h.page(backToAgents))
 	mux.HandleFunc("GET "+pages+"brand.css", h.brandCSS)
+	mux.HandleFunc("GET "+pages+"logo", h.logo)
+	mux.HandleFunc("GET "+pages+"login/jwks.json", h.loginKeys)
+}
+
+// FromElsewhere are the patterns of the posts that come from other sites: a Brand's
+// own login page says there who somebody is. They look at Origin themselves.
+func FromElsewhere() []string {
+	return []string{"POST /b/{brand}/consent", "POST /b/{brand}/agents"}
 }
 
 // visit is one request of one browser at one Brand.
@@ -81,6 +99,9 @@ type visit struct {
 	browser *browser
 	lang    i18n.Language
 	locales string // what the link asked for, carried along
+	// alone: the person came from another site, without our cookie. What their
+	// form carries stands for it, and no address leads back to this page.
+	alone bool
 }
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
@@ -95,7 +116,7 @@ func (h *Handler) page(serve func(*visit) error) http.Handler {
 		}
 		v.speak()
 		brand, err := h.Brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand")))
-		if errors.Is(err, tenants.ErrNoBrand) || err == nil && (!brand.Delegation || brand.State == tenants.Closed) {
+		if errors.Is(err, tenants.ErrNoBrand) || err == nil && (!brand.Delegation || !brand.Exists()) {
 			v.fail(problem{kind: words.NotFound})
 			return
 		}
@@ -149,20 +170,33 @@ func (v *visit) redirect(path string) error {
 // common is what every page shows around its content. here is this page with
 // its parameters, for the language links.
 func (v *visit) common(here func(tag string) string) words.Common {
-	c := words.Common{Lang: v.lang, RequestID: web.RequestID(v.ctx())}
-	if v.brand != nil {
-		c.BrandName = v.brand.Name
-		c.BrandCSS = "/b/" + string(v.brand.ID) + "/brand.css?c=" + strings.TrimPrefix(v.brand.Colour, "#")
-		c.HelpURL, c.PrivacyURL = v.brand.SupportURL, v.brand.PrivacyURL
-	}
+	c := v.branded()
+	c.RequestID = web.RequestID(v.ctx())
 	if here != nil {
 		c.LanguageLinks = words.LanguageLinks(v.h.Catalogue.Languages(), v.lang, here)
 	}
 	return c
 }
 
+// branded is what of it is the Brand's.
+func (v *visit) branded() words.Common {
+	c := words.Common{Lang: v.lang}
+	if v.brand != nil {
+		c.BrandName = v.brand.Name
+		c.BrandCSS = "/b/" + string(v.brand.ID) + "/brand.css?c=" + strings.TrimPrefix(v.brand.Colour, "#")
+		c.HelpURL, c.PrivacyURL, c.Domain = v.brand.SupportURL, v.brand.PrivacyURL, v.brand.Domain
+		if v.brand.Logo != "" {
+			c.LogoURL = "/b/" + string(v.brand.ID) + "/logo?v=" + url.QueryEscape(v.brand.Logo)
+		}
+	}
+	return c
+}
+
 // at returns the language links' addresses for the page with the parameters.
 func (v *visit) at(name string, params ...string) func(string) string {
+	if v.alone {
+		return nil
+	}
 	return func(tag string) string {
 		other := *v
 		other.locales = tag

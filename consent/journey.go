@@ -39,10 +39,11 @@ type journey struct {
 	Allowed    []string
 	Until      *time.Time `db:"allowed_until"`
 	Ended      []string
+	Shown      string // what the page of its session said
 }
 
 const journeyColumns = `id, request_id, fresh, login_began, logins, trouble, subject, account, logged_in_at,
-	ticked, days, ui_locales, outcome, allowed, allowed_until, ended`
+	ticked, days, ui_locales, outcome, allowed, allowed_until, ended, shown`
 
 type journeys struct {
 	db  *tenants.DB
@@ -146,6 +147,15 @@ func (s journeys) loggedIn(ctx context.Context, brand tenants.BrandID, id string
 	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "subject": l.Subject, "account": l.Account, "at": l.At})
 }
 
+// shownTo records who reads the question under a login that was made elsewhere:
+// they are to read how it ended, too. It is no login made in this journey.
+func (s journeys) shownTo(ctx context.Context, brand tenants.BrandID, id string, l login) error {
+	const q = `
+		UPDATE journeys SET subject = @subject, account = @account, logged_in_at = NULL
+		 WHERE brand_id = @brand AND id = @id`
+	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "subject": l.Subject, "account": l.Account})
+}
+
 // troubled records how a login failed.
 func (s journeys) troubled(ctx context.Context, brand tenants.BrandID, id, trouble string) error {
 	const q = `UPDATE journeys SET trouble = @trouble WHERE brand_id = @brand AND id = @id`
@@ -164,7 +174,7 @@ func (s journeys) chose(ctx context.Context, brand tenants.BrandID, id string, t
 
 // ending is how a journey ended, as its closing page tells it.
 type ending struct {
-	outcome string // allowed, denied or emptied
+	outcome string // allowed, denied, emptied or continued
 	allowed []string
 	until   *time.Time
 	ended   []string
@@ -212,8 +222,12 @@ func (s journeys) purge(ctx context.Context, brand tenants.BrandID) (int64, erro
 	}
 }
 
-// Purge removes the Brand's journeys that are over.
+// Purge removes the Brand's journeys that are over, and assertions that nobody
+// could use again.
 func (h *Handler) Purge(ctx context.Context, brand tenants.BrandID) (int64, error) {
+	if err := h.journeys.forget(ctx, brand); err != nil {
+		return 0, err
+	}
 	return h.journeys.purge(ctx, brand)
 }
 

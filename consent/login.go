@@ -23,6 +23,11 @@ func (h *Handler) login(v *visit) error {
 	if !v.navigates() {
 		return problem{kind: words.NotFound}
 	}
+	if page, own, err := v.ownPage(); err != nil {
+		return err
+	} else if own {
+		return v.toPage(page, query)
+	}
 	if err := v.keep(); err != nil {
 		return err
 	}
@@ -45,9 +50,9 @@ func (h *Handler) login(v *visit) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case s.step == stepAsk && !change, s.step != stepAsk && s.step != stepLogin && s.step != stepTrouble && s.step != stepSuspended:
-			// Nothing to log in for.
+		needed := s.step == stepLogin || s.step == stepTrouble || s.step == stepSuspended
+		wanted := change && (s.step == stepAsk || s.step == stepWrongUser)
+		if !needed && !wanted { // nothing to log in for
 			return v.redirect(v.pages("consent", "j", j.ID))
 		}
 		fresh = fresh || needsFresh(v.brand, s.question)
@@ -120,23 +125,43 @@ func (v *visit) callbackURL() string {
 	return v.h.origin + "/b/" + string(v.brand.ID) + "/callback"
 }
 
-func (v *visit) connection() (federation.Connection, error) {
+// live is how the Brand's people log in now.
+func (v *visit) live() (tenants.LoginConnection, error) {
 	l, err := v.h.logins.Login(v.ctx(), v.brand.ID)
 	if errors.Is(err, tenants.ErrNoLogin) {
-		return federation.Connection{}, problem{kind: words.LoginUnreachable, retry: v.pages("device"), cause: err}
+		return l, problem{kind: words.LoginUnreachable, retry: v.pages("device"), cause: err}
 	}
+	return l, err
+}
+
+// connection is the Brand's OpenID provider.
+func (v *visit) connection() (federation.Connection, error) {
+	l, err := v.live()
 	if err != nil {
 		return federation.Connection{}, err
+	}
+	if l.Kind == tenants.KindAssertion { // since this login began
+		return federation.Connection{}, problem{kind: words.StaleForm, retry: v.pages("device")}
 	}
 	return federation.Connection{
 		Issuer: l.Issuer, ClientID: l.ClientID, ClientSecret: l.ClientSecret,
 		SubjectClaim: l.SubjectClaim, Scopes: l.Scopes, AllowLoopbackHTTP: v.h.DevHTTP,
+		Key: l.Key, Prompt: l.Prompt, MaxAge: l.MaxAge,
 	}, nil
 }
 
-// mustHaveLogin says at once that nobody can log in, instead of after the
-// person has read and tapped (B10).
-func (v *visit) mustHaveLogin() error {
-	_, err := v.connection()
-	return err
+// signInURL is where the person goes from a page of ours to sign in: straight to
+// the Brand's own page, or to the door that leads to its provider. It says at once
+// that nobody can log in, instead of after the person has read and tapped (B10).
+func (v *visit) signInURL(code string) (string, error) {
+	l, err := v.live()
+	switch {
+	case err != nil:
+		return "", err
+	case l.Kind == tenants.KindAssertion:
+		return l.LoginLink(v.backTo(code)), nil
+	case code == "":
+		return v.pages("login"), nil
+	}
+	return v.pages("login", "user_code", code), nil
 }

@@ -51,7 +51,9 @@ func (v *visit) fail(err error) {
 		p = problem{kind: words.BrandPaused}
 	case errors.Is(err, authority.ErrSuspended):
 		p = problem{kind: words.AccountSuspended}
-	case tenants.Unavailable(err):
+	case errors.Is(err, authority.ErrWrongUser):
+		p = problem{kind: words.WrongAccount}
+	case errors.Is(err, authority.ErrTrail), tenants.Unavailable(err):
 		p.status = http.StatusServiceUnavailable
 	}
 	if p.status == 0 {
@@ -68,6 +70,10 @@ func (v *visit) fail(err error) {
 	}
 	if v.brand != nil {
 		d.CodeURL, d.AgentsURL = v.pages("device"), v.pages("agents")
+		if v.browser != nil {
+			l, _ := v.browser.login(v.brand.ID, v.h.Now())
+			d.Account = l.Account
+		}
 	}
 	view := words.Trouble(p.kind, d)
 	if err := ui.Render(v.ctx(), v.w, p.status, pages.Trouble(view)); err != nil {

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"slices"
 	"time"
 
 	"countersign.dev/authority"
@@ -21,6 +22,7 @@ const (
 	stepDisabled              // the agent was disabled meanwhile
 	stepPaused                // the Brand was paused meanwhile
 	stepSuspended             // the account may not act
+	stepWrongUser             // a step-up for somebody else
 	stepAgents                // My agents
 )
 
@@ -31,11 +33,24 @@ func who(j journey, l login, loggedIn, needFresh bool, now time.Time) (login, bo
 	if !loggedIn {
 		return login{}, false
 	}
-	inJourney := j.Subject != nil && *j.Subject == l.Subject && j.LoggedInAt != nil && now.Sub(*j.LoggedInAt) < loginLife
-	if inJourney && (j.Fresh || !needFresh) {
+	if madeFor(j, l, now) && (j.Fresh || !needFresh) {
 		return l, true
 	}
 	return l, !needFresh
+}
+
+// madeFor reports whether the login was made in this journey and still counts.
+func madeFor(j journey, l login, now time.Time) bool {
+	return j.Subject != nil && *j.Subject == l.Subject && j.LoggedInAt != nil && now.Sub(*j.LoggedInAt) < loginLife
+}
+
+// signIn is how the person had signed in, for the record: by the login made for
+// this very request, if there was one.
+func (s standing) signIn(now time.Time) authority.SeenLogin {
+	if s.journey.Fresh && madeFor(s.journey, s.login, now) {
+		return authority.SeenLogin{At: s.journey.LoggedInAt.UTC(), Fresh: true}
+	}
+	return authority.SeenLogin{At: s.login.At.UTC()}
 }
 
 // needsFresh reports whether the person must sign in for this very request: at
@@ -56,20 +71,11 @@ func needsFresh(b *tenants.Brand, q *authority.Question) bool {
 func offered(q *authority.Question) []string {
 	out := append([]string(nil), q.Requested...)
 	for _, id := range q.Held {
-		if !contains(out, id) {
+		if !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}
 	return out
-}
-
-func contains(ids []string, id string) bool {
-	for _, other := range ids {
-		if other == id {
-			return true
-		}
-	}
-	return false
 }
 
 // next is the one place that decides what comes next, from what is stored. q is
@@ -87,9 +93,12 @@ func next(b *tenants.Brand, j journey, q *authority.Question, l login, loggedIn 
 	// What became of a request is for those to know who signed in for it (B03).
 	known := loggedIn && j.Subject != nil && *j.Subject == l.Subject
 	over := q.State != "pending" || q.Expired(now) || !q.AgentOn
+	_, enough := who(j, l, loggedIn, needsFresh(b, q), now)
 	switch {
 	case over && !known:
 		return stepGone
+	case q.WrongUser && (known || enough):
+		return stepWrongUser // whatever became of it is not theirs to know
 	case q.State != "pending" && j.Outcome != nil && !q.DecidedOver:
 		return stepDone
 	case q.State != "pending":
@@ -101,7 +110,6 @@ func next(b *tenants.Brand, j journey, q *authority.Question, l login, loggedIn 
 	case !q.BrandOn:
 		return stepPaused
 	}
-	_, enough := who(j, l, loggedIn, needsFresh(b, q), now)
 	switch {
 	case !enough && j.Trouble != nil:
 		return stepTrouble

@@ -166,12 +166,12 @@ func TestQuestionThatNoLongerStands(t *testing.T) {
 		{"agent disabled", func(t *testing.T, s *site, _ authority.Started) { s.Exec(t, `UPDATE agents SET enabled = false`) }, http.StatusForbidden},
 		{"brand paused", func(t *testing.T, s *site, _ authority.Started) { s.Exec(t, `UPDATE brands SET state = 'paused'`) }, http.StatusServiceUnavailable},
 		{"account suspended", func(t *testing.T, s *site, _ authority.Started) {
-			if err := s.rules.Suspend(t.Context(), s.Hotel.ID, "harbor-hotel-7"); err != nil {
+			if err := s.rules.Suspend(t.Context(), s.Hotel.ID, authority.ByOperator(), "harbor-hotel-7"); err != nil {
 				t.Fatal(err)
 			}
 		}, http.StatusForbidden},
 		{"denied elsewhere", func(t *testing.T, s *site, r authority.Started) {
-			if err := s.rules.Deny(t.Context(), s.Hotel.ID, r.ID, "harbor-hotel-8"); err != nil {
+			if err := s.rules.Deny(t.Context(), s.Hotel.ID, authority.Decision{Request: r.ID, Subject: "harbor-hotel-8"}); err != nil {
 				t.Fatal(err)
 			}
 		}, http.StatusConflict},
@@ -248,7 +248,7 @@ func TestOutsidersLearnNothingOfARequest(t *testing.T) {
 			authoritytest.Approve(t, s.rules, s.Hotel, r, "harbor-hotel-8", "bookings:read")
 		},
 		"denied": func(t *testing.T, s *site, r authority.Started) {
-			if err := s.rules.Deny(t.Context(), s.Hotel.ID, r.ID, "harbor-hotel-8"); err != nil {
+			if err := s.rules.Deny(t.Context(), s.Hotel.ID, authority.Decision{Request: r.ID, Subject: "harbor-hotel-8"}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -418,5 +418,25 @@ func TestJourneyOfOneBrandIsUnknownAtAnother(t *testing.T) {
 		if got.status != http.StatusBadRequest && got.status != http.StatusNotFound && got.status != http.StatusGone || got.asks() {
 			t.Errorf("%s: %d %s", what, got.status, got.text())
 		}
+	}
+}
+
+// The answer to a member's test login comes where all answers come, and goes on to
+// who waits for it; it logs nobody in.
+func TestAnswerToATestLoginGoesOn(t *testing.T) {
+	s := newSite(t)
+	p := s.person(t)
+	g := p.open(s.pages(s.Hotel, "callback") + "?code=c&state=" + tenants.TryPrefix + "abc")
+	if got, want := g.url.RequestURI(), "/tried/harbor-hotel?code=c&state=try.abc"; got != want {
+		t.Errorf("it went to %s, want %s", got, want)
+	}
+	if g := p.open(s.pages(s.Hotel, "callback") + "?code=c&state=abc"); strings.HasPrefix(g.url.Path, "/tried/") {
+		t.Error("another answer went there too")
+	}
+	if g := p.open(s.pages(s.Hotel, "callback") + "?code=c&code=d&state=" + tenants.TryPrefix + "abc"); strings.HasPrefix(g.url.Path, "/tried/") {
+		t.Error("an answer with two codes went on")
+	}
+	if n := s.Count(t, `SELECT count(*) FROM journeys`); n != 0 {
+		t.Errorf("%d journeys", n)
 	}
 }

@@ -13,6 +13,9 @@
 //   - Every error is one of four kinds, each with one thing to do about it, and its
 //     text holds no token, code, claim or word of the provider's, so it may be logged.
 //
+// A Brand without a provider signs people's names on its own login page: page.go
+// verifies that under the same promises, and LOGINPAGE.md tells its engineers how.
+//
 // Begin sends the browser away and Finish reads what comes back; between them the
 // caller keeps the state. finish.go tells the second half in order.
 //

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"countersign.dev/tenants"
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 )
@@ -24,8 +26,12 @@ type Connection struct {
 	Issuer       string // as the provider writes it, to the byte
 	ClientID     string
 	ClientSecret string
-	SubjectClaim string   // the claim that is the Brand's id of the person; empty is "sub"
-	Scopes       []string // beside openid
+	Key          *tenants.LoginKey // in place of the secret: private_key_jwt
+	SubjectClaim string            // the claim that is the Brand's id of the person; empty is "sub"
+	Scopes       []string          // beside openid
+
+	Prompt string // what the provider is asked to show, where no fresh login is wanted
+	MaxAge *int   // seconds; an older login does not count
 
 	// AllowLoopbackHTTP lets a provider on this machine go without TLS: development.
 	AllowLoopbackHTTP bool
@@ -55,6 +61,7 @@ type Client struct {
 
 	mu        sync.Mutex
 	providers map[providerKey]*provider
+	pages     map[pageKey]*pageKeys
 }
 
 // New makes a client. It fetches nothing: a dead provider must not keep the service
@@ -67,7 +74,7 @@ func New(c Config) *Client {
 	h.Jar = nil
 	client := &Client{
 		http: &h, now: c.Now, life: c.Context, patience: c.Patience,
-		providers: make(map[providerKey]*provider),
+		providers: make(map[providerKey]*provider), pages: make(map[pageKey]*pageKeys),
 	}
 	if client.now == nil {
 		client.now = time.Now
@@ -98,6 +105,9 @@ func (c *Client) Begin(ctx context.Context, conn Connection, p BeginParams) (str
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	m, err := c.provider(conn).metadata(ctx)
+	if err == nil {
+		err = conn.fits(m)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -106,6 +116,12 @@ func (c *Client) Begin(ctx context.Context, conn Connection, p BeginParams) (str
 		// Two ways to say it, as each provider heeds another one. Finish believes
 		// neither: it looks at auth_time.
 		options = append(options, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
+	}
+	if !p.Fresh && conn.Prompt != "" {
+		options = append(options, oauth2.SetAuthURLParam("prompt", conn.Prompt))
+	}
+	if !p.Fresh && conn.MaxAge != nil {
+		options = append(options, oauth2.SetAuthURLParam("max_age", strconv.Itoa(*conn.MaxAge)))
 	}
 	if p.UILocales != "" {
 		options = append(options, oauth2.SetAuthURLParam("ui_locales", p.UILocales))
@@ -118,14 +134,17 @@ func (c *Client) Begin(ctx context.Context, conn Connection, p BeginParams) (str
 func (c *Client) Check(ctx context.Context, conn Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	if conn.ClientID == "" || conn.ClientSecret == "" {
+	if conn.ClientID == "" || conn.ClientSecret == "" && conn.Key == nil {
 		return misconfigured("the client id or the secret is missing")
 	}
 	if err := conn.subjectIsUsable(); err != nil {
 		return err
 	}
-	_, err := c.discover(ctx, conn.key())
-	return err
+	m, err := c.discover(ctx, conn.key())
+	if err != nil {
+		return err
+	}
+	return conn.fits(m)
 }
 
 func (c Connection) oauth2(m metadata, redirectURI string) *oauth2.Config {
@@ -135,10 +154,14 @@ func (c Connection) oauth2(m metadata, redirectURI string) *oauth2.Config {
 			scopes = append(scopes, s)
 		}
 	}
-	return &oauth2.Config{
+	config := &oauth2.Config{
 		ClientID: c.ClientID, ClientSecret: c.ClientSecret, RedirectURL: redirectURI, Scopes: scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: m.AuthorizationEndpoint, TokenURL: m.TokenEndpoint, AuthStyle: m.authStyle()},
 	}
+	if c.Key != nil {
+		config.ClientSecret, config.Endpoint.AuthStyle = "", oauth2.AuthStyleInParams
+	}
+	return config
 }
 
 // subjectIsUsable refuses an e-mail address as the person's id: addresses are given

@@ -42,6 +42,20 @@ func (c *Client) getJSON(ctx context.Context, what, address string, into any) er
 	return nil
 }
 
+// status asks for a page and looks at nothing but how it answers.
+func (c *Client) status(ctx context.Context, address string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, misconfigured("the page has no usable address")
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return 0, unreachable("ask the page", err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode, nil
+}
+
 func statusError(what string, status int) error {
 	switch {
 	case status == http.StatusOK:

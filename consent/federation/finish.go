@@ -33,31 +33,53 @@ const longestCode = 8 << 10
 // Finish turns the provider's answer into an Identity. It may succeed once for each
 // Begin: the caller sees to it that a state is used up, and the provider that a code is.
 func (c *Client) Finish(ctx context.Context, conn Connection, p FinishParams) (Identity, error) {
+	id, _, err := c.finish(ctx, conn, p)
+	return id, err
+}
+
+// Try is Finish for whoever sets a connection up: it also returns all that the
+// provider said of the person, even where the subject claim is not among it. The
+// claims are that person's own data: to be shown to them and not kept.
+func (c *Client) Try(ctx context.Context, conn Connection, p FinishParams) (Identity, map[string]any, error) {
+	return c.finish(ctx, conn, p)
+}
+
+// finish returns the verified claims with an error that is only about which of them
+// is the person's id.
+func (c *Client) finish(ctx context.Context, conn Connection, p FinishParams) (Identity, claims, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	if err := conn.subjectIsUsable(); err != nil {
-		return Identity{}, err
+		return Identity{}, nil, err
 	}
 	if p.Nonce == "" || p.Verifier == "" || p.Fresh && p.StartedAt.IsZero() {
-		return Identity{}, errors.New("finish login: nonce, verifier and, for a fresh one, the start are needed")
+		return Identity{}, nil, errors.New("finish login: nonce, verifier and, for a fresh one, the start are needed")
 	}
 	if err := conn.checkAnswer(p); err != nil {
-		return Identity{}, err
+		return Identity{}, nil, err
 	}
 	provider := c.provider(conn)
 	m, err := provider.metadata(ctx)
+	if err == nil {
+		err = conn.fits(m)
+	}
 	if err != nil {
-		return Identity{}, err
+		return Identity{}, nil, err
 	}
 	if m.SendsIssuer && !p.Query.Has("iss") {
 		// It always says who it is, so this answer is another provider's (RFC 9207, 2.4).
-		return Identity{}, invalid("the answer does not say whose it is")
+		return Identity{}, nil, invalid("the answer does not say whose it is")
 	}
 	token, err := provider.redeem(ctx, conn, m, p)
 	if err != nil {
-		return Identity{}, err
+		return Identity{}, nil, err
 	}
-	return provider.identify(ctx, conn, m, p, token)
+	claims, err := provider.identify(ctx, conn, m, p, token)
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	id, err := claims.person(conn)
+	return id, claims, err
 }
 
 // checkAnswer looks at what the browser brought, before anything is fetched for it.
@@ -93,7 +115,15 @@ func (p *provider) redeem(ctx context.Context, conn Connection, m metadata, f Fi
 	}
 	defer release()
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.client.http)
-	token, err := conn.oauth2(m, f.RedirectURI).Exchange(ctx, f.Query.Get("code"), oauth2.VerifierOption(f.Verifier))
+	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(f.Verifier)}
+	if conn.Key != nil {
+		assertion, err := conn.assertion(p.client.now())
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, oauth2.SetAuthURLParam("client_assertion_type", assertionType), oauth2.SetAuthURLParam("client_assertion", assertion))
+	}
+	token, err := conn.oauth2(m, f.RedirectURI).Exchange(ctx, f.Query.Get("code"), options...)
 	if err == nil {
 		return token, nil
 	}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// identify verifies the ID token (OpenID Connect Core, 3.1.3.7) and reads the person
-// out of it.
-func (p *provider) identify(ctx context.Context, conn Connection, m metadata, f FinishParams, answer *oauth2.Token) (Identity, error) {
+// identify verifies the ID token (OpenID Connect Core, 3.1.3.7) and returns what it
+// says.
+func (p *provider) identify(ctx context.Context, conn Connection, m metadata, f FinishParams, answer *oauth2.Token) (claims, error) {
 	raw, ok := answer.Extra("id_token").(string)
 	if !ok || raw == "" {
-		return Identity{}, misconfigured("the provider sends no ID token")
+		return nil, misconfigured("the provider sends no ID token")
 	}
 	keys := &signatures{provider: p, address: m.JWKS, algorithms: m.Algorithms}
 	verifier := oidc.NewVerifier(conn.Issuer, keys, &oidc.Config{
@@ -25,36 +25,57 @@ func (p *provider) identify(ctx context.Context, conn Connection, m metadata, f 
 	})
 	token, err := verifier.Verify(ctx, raw)
 	if keys.err != nil {
-		return Identity{}, keys.err
+		return nil, keys.err
 	}
 	if err != nil {
-		return Identity{}, invalid("the ID token is not one of this provider for us")
+		return nil, invalid("the ID token is not one of this provider for us")
 	}
 	// go-oidc makes an exception for one provider; we do not (B54).
 	if token.Issuer != conn.Issuer {
-		return Identity{}, invalid("the ID token is another provider's")
+		return nil, invalid("the ID token is another provider's")
 	}
 	claims, err := readClaims(token)
 	if err != nil {
-		return Identity{}, err
+		return nil, err
 	}
 	if err := claims.checkParty(conn.ClientID, token.Audience); err != nil {
-		return Identity{}, err
+		return nil, err
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(f.Nonce)) != 1 {
-		return Identity{}, invalid("the ID token was issued for another login")
+		return nil, invalid("the ID token was issued for another login")
 	}
 	if token.AccessTokenHash != "" && token.VerifyAccessToken(answer.AccessToken) != nil {
-		return Identity{}, invalid("the ID token belongs to another answer")
+		return nil, invalid("the ID token belongs to another answer")
 	}
 	if err := claims.checkTimes(token, p.client.now(), f); err != nil {
-		return Identity{}, err
+		return nil, err
 	}
-	subject, err := claims.subject(conn.SubjectClaim)
+	if err := claims.checkAge(p.client.now(), conn, f); err != nil {
+		return nil, err
+	}
+	return claims, nil
+}
+
+// person is who the claims are about.
+func (c claims) person(conn Connection) (Identity, error) {
+	subject, err := c.subject(conn.SubjectClaim)
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Subject: subject, Account: claims.account(subject), AuthTime: claims.at("auth_time")}, nil
+	return Identity{Subject: subject, Account: c.account(subject), AuthTime: c.at("auth_time")}, nil
+}
+
+// checkAge holds the provider to the connection's max_age, which it may have passed
+// over (OpenID Connect Core, 3.1.2.1). A fresh login is young enough for any.
+func (c claims) checkAge(now time.Time, conn Connection, f FinishParams) error {
+	if conn.MaxAge == nil || f.Fresh {
+		return nil
+	}
+	oldest := now.Add(-time.Duration(*conn.MaxAge)*time.Second - skew)
+	if c.at("auth_time").Before(oldest.Truncate(time.Second)) {
+		return invalid("the login is older than the connection allows")
+	}
+	return nil
 }
 
 // claims are an ID token's, numbers as they were written.

@@ -73,3 +73,18 @@ func (m *memo[T]) run(l limits, landed chan struct{}, fetch func(context.Context
 	m.flight = nil
 	close(landed)
 }
+
+// latest is what the last fetch that succeeded brought, however old it is; number
+// 0 is none.
+func (m *memo[T]) latest() (value T, number int, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.value, m.number, m.at
+}
+
+// flying reports whether a fetch is under way.
+func (m *memo[T]) flying() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.flight != nil
+}

@@ -66,11 +66,24 @@ func (c *Client) discover(ctx context.Context, key providerKey) (metadata, error
 	if len(m.AuthMethods) == 0 {
 		m.AuthMethods = []string{"client_secret_basic"} // RFC 8414, 2
 	}
-	if m.authStyle() == oauth2.AuthStyleAutoDetect {
-		return metadata{}, misconfigured("the provider takes no client secret")
-	}
 	return m, nil
 }
+
+// fits tells whether the provider takes us the way the connection says.
+func (c Connection) fits(m metadata) error {
+	if c.Key != nil {
+		if !slices.Contains(m.AuthMethods, authPrivateKey) {
+			return misconfigured("the provider takes no private_key_jwt")
+		}
+		return nil
+	}
+	if m.authStyle() == oauth2.AuthStyleAutoDetect {
+		return misconfigured("the provider takes no client secret")
+	}
+	return nil
+}
+
+const authPrivateKey = "private_key_jwt"
 
 // authStyle is never left to x/oauth2's guessing: it would send the code twice, and
 // a strict provider takes a repeated code for theft.

@@ -42,7 +42,7 @@ func (c *Client) provider(conn Connection) *provider {
 	defer c.mu.Unlock()
 	p, ok := c.providers[key]
 	if !ok {
-		c.makeRoom(now)
+		makeRoom(c.providers, now, func(p *provider) time.Time { return p.used })
 		p = &provider{client: c, key: key, calls: make(chan struct{}, callsAtOnce)}
 		c.providers[key] = p
 	}
@@ -51,19 +51,19 @@ func (c *Client) provider(conn Connection) *provider {
 }
 
 // makeRoom keeps a Brand that changes its settings all day from filling the memory.
-func (c *Client) makeRoom(now time.Time) {
-	if len(c.providers) < mostKnown {
+func makeRoom[K comparable, V any](known map[K]V, now time.Time, used func(V) time.Time) {
+	if len(known) < mostKnown {
 		return
 	}
-	var any providerKey
-	for key, p := range c.providers {
-		any = key
-		if now.Sub(p.used) > idle {
-			delete(c.providers, key)
+	var last K
+	for key, v := range known {
+		last = key
+		if now.Sub(used(v)) > idle {
+			delete(known, key)
 		}
 	}
-	if len(c.providers) >= mostKnown {
-		delete(c.providers, any)
+	if len(known) >= mostKnown {
+		delete(known, last)
 	}
 }
 

@@ -12,38 +12,43 @@ type AgentsView struct {
 	Agents  []AgentCard
 
 	Empty   EmptyState // shown when there are no agents
-	SignOut ui.Post    // of this Brand, in this browser
+	EndAll  ui.Link    // empty: there is not more than one
+	Past    Past
+	SignOut ui.Post // of this Brand, in this browser
 }
 
 // An AgentCard is one agent and everything it may do.
 type AgentCard struct {
 	Name    string
 	Host    ui.Phrase // empty: it stands as the name
-	Warning []ui.Notice
+	Notice  []ui.Notice
 	May     List
-	Facts   []Fact // since, last used, until
-	End     ui.Post
-	EndURL  ui.Link // a page that asks once more, in place of End
+	Nothing ui.Phrase // in place of an empty May
+	Facts   []Fact    // since, last used, until
+	Look    ui.Link   // all about this one
+	End     ui.Link   // the page that asks once more
 }
 
 // A Fact is a word and its answer.
 type Fact struct{ Term, Answer string }
+
+// Past is what ended a short while ago, and why.
+type Past struct {
+	Heading string
+	Agents  []PastAgent
+}
+
+// A PastAgent is one that may not act any more.
+type PastAgent struct {
+	Name   string
+	Host   ui.Phrase // empty: it stands as the name
+	What   ui.Phrase // when, and why
+	Marked bool      // nobody meant it to end
+}
 
 // An EmptyState teaches what will be here one day, and how.
 type EmptyState struct {
 	Heading string
 	Text    ui.Phrase
 	GoOn    ui.Link
-}
-
-// EndAgentView says exactly what will end, and asks once.
-type EndAgentView struct {
-	Page    ui.Page
-	Account Account
-	Heading ui.Phrase
-	Lead    ui.Phrase // the host
-	Ends    List
-	Stays   string // what ending does not undo
-	End     ui.Post
-	Keep    ui.Link
 }

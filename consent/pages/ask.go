@@ -6,21 +6,28 @@ import (
 	"countersign.dev/web/ui"
 )
 
-// AskView is the question: may this agent do these things here?
-type AskView struct {
-	Page    ui.Page
+// Opening is how the question begins, in full and in brief: who reads it, who
+// asks, and is it yours?
+type Opening struct {
 	Notice  []ui.Notice
 	Account Account
 
 	Question ui.Phrase
 	Asked    ui.Phrase // the verified host, and when it asked
 	Care     ui.Phrase // who should not go on
+	Said     ui.Phrase // the Brand's own words on why; may be empty
 	Warnings []ui.Notice
 	Claims   Claims
 
 	CodeLabel string
 	Code      string // empty: the whole stub is left out
 	CodeWhy   ui.Phrase
+}
+
+// AskView is the question: may this agent do these things here?
+type AskView struct {
+	Page ui.Page
+	Opening
 
 	Action string
 	Hidden []ui.Hidden
@@ -67,6 +74,10 @@ type Permission struct {
 	Effect  string // "Sees", "Changes", "Pays"
 	Meaning string
 	Undo    ui.Phrase
+	// Asks says whose the Details are, what exactly is asked for; empty: there are
+	// none.
+	Asks    string
+	Details []ui.Phrase
 	Badge   string // "Already allowed"
 	Ticked  bool
 }

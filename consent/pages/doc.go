@@ -8,6 +8,7 @@
 // What every page promises: it works without script, says who asks and who
 // answers for the page, and makes No as easy as Yes.
 //
-// Package words builds the views. In the order of the journey: Code, Start,
-// Ask, Done; Trouble ends it at any point; Agents and EndAgent come later.
+// Package words builds the views. In the order of the journey: Code, Start, Ask
+// or Brief, Done; Trouble ends it at any point. Later, whenever the person likes:
+// Agents, Agent, End.
 package pages

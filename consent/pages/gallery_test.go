@@ -128,6 +128,10 @@ func picture(t *testing.T, ctx context.Context, url, look, file string) {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 844, chromedp.EmulateScale(scale)), media, chromedp.Navigate(url)); err != nil {
 		t.Fatal(err)
 	}
+	unfold := chromedp.Evaluate[bool](`document.querySelectorAll("details").forEach(d => d.open = true), true`)
+	if _, err := chromedp.Run(ctx, unfold); err != nil {
+		t.Fatal(err)
+	}
 	wide, err := chromedp.Run(ctx, chromedp.Evaluate[int64]("document.scrollingElement.scrollWidth"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,11 @@ type HomeView struct {
 	Sections []Section
 }
 
-// A Section is a heading with things to open, or commands to copy, or both.
+// A Section is a heading with things to open.
 type Section struct {
-	Heading  string // may be empty
-	Text     string
-	Links    []NotedLink
-	Commands []string
+	Heading string // may be empty
+	Text    string
+	Links   []NotedLink
 }
 
 // A NotedLink says beside the link what it opens.

@@ -25,6 +25,7 @@ type other struct {
 	verified                             bool
 	descriptions                         []string
 	undo                                 string
+	reason                               string // the Brand's, at a step-up
 }
 
 var kind = other{
@@ -34,7 +35,8 @@ var kind = other{
 		"Cancel a stay that can be cancelled free of charge", "Write to the front desk in your name",
 		"See your saved companions", "Book a room and pay with your saved card", "Give the room key to somebody else",
 	},
-	undo: "Call the front desk before six in the evening.",
+	undo:   "Call the front desk before six in the evening.",
+	reason: "To move your stay to the 14th we need your leave to change bookings.",
 }
 
 // hostile is everything a Brand or an agent could type, at once.
@@ -49,7 +51,8 @@ var hostile = other{
 		strings.Repeat("Donaudampfschifffahrt", 4), strings.Repeat("A sentence that does not want to end, ", 11),
 		"\u202eright to left override", `' style='display:none`, "أرى حجوزاتك (12) وأسعارها", "&lt;b&gt;",
 	},
-	undo: `<a href="javascript:alert(3)">undo</a>`,
+	undo:   `<a href="javascript:alert(3)">undo</a>`,
+	reason: `</p><button name="decision" value="allow">` + "\u202e" + strings.Repeat("Reasonwithoutend", 16),
 }
 
 // arabic is a Brand that writes from right to left.
@@ -59,7 +62,8 @@ var arabic = other{
 		"عرض حجوزاتك (12) وأسعارها", "See your loyalty points", "تغيير مواعيد الإقامة",
 		"إلغاء حجز", "مراسلة الاستقبال باسمك", "عرض المرافقين", "حجز غرفة والدفع ببطاقتك", "تسليم المفتاح",
 	},
-	undo: "اتصل بالاستقبال قبل الساعة 18:00.",
+	undo:   "اتصل بالاستقبال قبل الساعة 18:00.",
+	reason: "لتغيير موعد إقامتك إلى 14 نحتاج إلى إذنك.",
 }
 
 var now = time.Date(2026, 5, 12, 14, 5, 0, 0, time.UTC)
@@ -130,6 +134,7 @@ func beforeLogin(c words.Common, o other) []sample {
 		{"code-wrong", pages.Code(words.Code(typed))},
 		{"start", pages.Start(words.Start(start))},
 		{"start-agents", pages.Start(words.Start(mine))},
+		{"enter", pages.Enter(words.Enter(words.EnterData{Common: c, Account: "alex@example.com", SwitchURL: "/b/demo/login", Action: "/b/demo/agents/enter"}))},
 	}
 }
 
@@ -142,16 +147,39 @@ func questions(c words.Common, o other) []sample {
 	unknown.Agent = words.Agent{Name: o.brand + " Concierge", Host: "hаrbor-hotel.example"} // Cyrillic а
 	unknown.Purpose = "I look after your stay from beginning to end."
 	unknown.Place = "Lisbon"
+	stepUp := ask(c, o, 3)
+	stepUp.StepUp, stepUp.Reason = true, o.reason
 	return []sample{
 		{"ask", pages.Ask(words.Ask(ask(c, o, 4)))},
+		{"ask-stepup", pages.Ask(words.Ask(stepUp))},
 		{"ask-sensitive", pages.Ask(words.Ask(withSensitive(ask(c, o, 3))))},
 		{"ask-long", pages.Ask(words.Ask(long))},
 		{"ask-unknown", pages.Ask(words.Ask(unknown))},
 	}
 }
 
+// briefly are the pages that ask for one Continue.
+func briefly(c words.Common, o other) []sample {
+	d := words.BriefData{
+		AskData: ask(c, o, 0), May: o.descriptions[:3], Ends: now.AddDate(0, 0, 12),
+		ChangeURL: "/b/demo/consent?full=1", EndURL: "/b/demo/agents?end=1",
+	}
+	d.Until = nil
+	long := d
+	long.StepUp, long.Reason, long.May = true, o.reason, o.descriptions
+	return []sample{
+		{"brief", pages.Brief(words.Brief(d))},
+		{"brief-long", pages.Brief(words.Brief(long))},
+	}
+}
+
 func withSensitive(d words.AskData) words.AskData {
 	d.Scopes[2].Sensitive, d.Scopes[2].Effect, d.Scopes[2].Ticked = true, words.Pays, true
+	for _, shop := range []string{"the bar", `</bdi><button name="decision" value="allow">`, "فندق (12)", strings.Repeat("Shopwithoutend", 14)} {
+		d.Scopes[2].Details = append(d.Scopes[2].Details, []words.DetailPart{
+			{Text: "Up to "}, {Text: "200", Value: true}, {Text: " "}, {Text: "EUR", Value: true}, {Text: " at "}, {Text: shop, Value: true},
+		})
+	}
 	return d
 }
 
@@ -164,37 +192,18 @@ func endings(c words.Common, o other) []sample {
 	denied, emptied, open := done, done, done
 	denied.Outcome, emptied.Outcome = words.Denied, words.Emptied
 	open.Until = time.Time{}
+	continued := done
+	continued.Outcome, continued.Ended = words.Continued, nil
+	stepUp, refused := done, denied
+	stepUp.StepUp, stepUp.Ended, refused.StepUp = true, nil, true
 	return []sample{
+		{"done-continued", pages.Done(words.Done(continued))},
+		{"done-stepup", pages.Done(words.Done(stepUp))},
+		{"done-stepup-denied", pages.Done(words.Done(refused))},
 		{"done", pages.Done(words.Done(done))},
 		{"done-open", pages.Done(words.Done(open))},
 		{"done-denied", pages.Done(words.Done(denied))},
 		{"done-emptied", pages.Done(words.Done(emptied))},
-	}
-}
-
-// managing are the pages of My agents.
-func managing(c words.Common, o other) []sample {
-	held := words.HeldAgent{
-		Agent: o.asker(), May: o.descriptions[:3], Since: now.AddDate(0, -2, 0), Used: now.AddDate(0, 0, -1),
-		Until: now.AddDate(0, 0, 30), EndURL: "/b/demo/agents/1/end",
-	}
-	second := held
-	second.Agent = words.Agent{Host: "xn--mbel-5qa.example"}
-	second.Used, second.Until, second.EndURL, second.EndAction = time.Time{}, time.Time{}, "", "/b/demo/agents/2/end"
-	mine := words.AgentsData{
-		Common: c, Account: o.account, SwitchURL: "/b/demo/switch", CodeURL: "/b/demo/device",
-		Agents: []words.HeldAgent{held, second}, JustEnded: "Basil",
-	}
-	none := mine
-	none.Agents, none.JustEnded = nil, ""
-	end := words.EndAgentData{
-		Common: c, Account: o.account, SwitchURL: "/b/demo/switch", Agent: o.asker(), May: o.descriptions[:3],
-		Action: "/b/demo/agents/1/end", Hidden: []ui.Hidden{{Name: "token", Value: "t"}}, KeepURL: "/b/demo/agents",
-	}
-	return []sample{
-		{"agents", pages.Agents(words.Agents(mine))},
-		{"agents-none", pages.Agents(words.Agents(none))},
-		{"end", pages.EndAgent(words.EndAgent(end))},
 	}
 }
 
@@ -203,14 +212,14 @@ var troubleNames = map[words.TroubleKind]string{
 	words.AlreadyDenied: "denied", words.AlreadyAnswered: "answered", words.DeadCode: "dead",
 	words.TooManyTries: "tries", words.LoginRefused: "refused", words.LoginUnreachable: "unreachable",
 	words.SessionLapsed: "lapsed", words.WrongAccount: "account", words.AgentDisabled: "agent",
-	words.BrandPaused: "paused", words.CookieMissing: "cookie", words.StaleForm: "stale", words.ForgedForm: "forged",
+	words.BrandPaused: "paused", words.CookieMissing: "cookie", words.StaleForm: "stale", words.StaleAgents: "list", words.AgentsLapsed: "list-lapsed", words.ForgedForm: "forged",
 }
 
 func deadEnds(c words.Common, o other) []sample {
 	var list []sample
 	for kind, name := range troubleNames {
 		d := words.TroubleData{
-			Common: c, Agent: o.asker(), RetryURL: "/b/demo/device?user_code=WDJB-MJHT", CodeURL: "/b/demo/device",
+			Common: c, Agent: o.asker(), Account: o.account, RetryURL: "/b/demo/device?user_code=WDJB-MJHT", CodeURL: "/b/demo/device",
 			AgentsURL: "/b/demo/agents", RetryAfter: 9*time.Minute + time.Second,
 		}
 		if kind == words.WrongAccount {
@@ -229,7 +238,6 @@ func ourselves(c words.Common, o other) []sample {
 	}}
 	return []sample{
 		{"home", pages.Home(words.Home(home))},
-		{"console", pages.Home(words.Operators(c, []string{"countersign brand list", "countersign agent disable --issuer https://agent.example"}))},
 	}
 }
 
@@ -237,7 +245,7 @@ func ourselves(c words.Common, o other) []sample {
 func all(c words.Common, o other) []sample {
 	var list []sample
 	for _, part := range []func(words.Common, other) []sample{
-		beforeLogin, questions, endings, managing, deadEnds, ourselves,
+		beforeLogin, questions, briefly, endings, managing, deadEnds, ourselves,
 	} {
 		list = append(list, part(c, o)...)
 	}

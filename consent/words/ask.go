@@ -1,6 +1,7 @@
 package words
 
 import (
+	"slices"
 	"time"
 
 	"countersign.dev/consent/pages"
@@ -18,6 +19,8 @@ type AskData struct {
 	Purpose  string // the agent's claims: shown as its own words, decide nothing
 	Place    string
 	UserCode string
+	StepUp   bool      // the Brand asks, in the middle of a conversation
+	Reason   string    // the Brand's words on why, at a step-up; may be empty
 	AskedAt  time.Time // its time zone is the one shown
 	Now      time.Time
 
@@ -50,16 +53,8 @@ const (
 // Ask words the question.
 func Ask(d AskData) pages.AskView {
 	agent := d.Agent.called()
-	question := d.say("ask.question", "agent", agent)
 	v := pages.AskView{
-		Page:     d.page(question.String()),
-		Question: question,
-		Asked:    d.say("ask.asked", "host", d.Agent.host(), "ago", d.ago(), "when", d.Lang.DateTime(d.AskedAt)),
-		Care:     d.say("ask.care"),
-		Warnings: d.warnings(d.Agent),
-		Claims:   d.claims(),
-
-		CodeLabel: d.Lang.Text("ask.code.label"), Code: d.UserCode, CodeWhy: d.say("ask.code.why"),
+		Opening: d.opening(d.question()),
 
 		Action: d.Action, Hidden: d.Hidden,
 		PermissionsLegend: d.say("ask.permissions", "agent", agent),
@@ -74,11 +69,43 @@ func Ask(d AskData) pages.AskView {
 			"agent", agent, "agents", d.Lang.Text("agents.name")),
 		Allow: d.say("ask.allow"), Deny: d.say("ask.deny"),
 	}
-	v.Account.SignedIn, v.Account.NotYou = d.account(d.Account, d.SwitchURL)
-	for _, n := range d.Notices {
-		v.Notice = append(v.Notice, d.notice(n))
-	}
+	v.Page = d.page(v.Question.String())
 	return v
+}
+
+// question says "more" where a step-up adds to what is held.
+func (d AskData) question() ui.Phrase {
+	held := slices.ContainsFunc(d.Scopes, func(s Scope) bool { return s.Held })
+	if d.StepUp && held {
+		return d.say("ask.question.more", "agent", d.Agent.called())
+	}
+	return d.say("ask.question", "agent", d.Agent.called())
+}
+
+// opening words what comes before what is asked. A step-up was started by the
+// Brand's own server, and the agent passed on a link and perhaps no code.
+func (d AskData) opening(question ui.Phrase) pages.Opening {
+	asked, label, why := "ask.asked", "ask.code.label", "ask.code.why"
+	if d.StepUp {
+		asked, label, why = "ask.asked.stepup", "ask.code.label.stepup", "ask.code.why.stepup"
+	}
+	o := pages.Opening{
+		Question: question,
+		Asked:    d.say(asked, "host", d.Agent.host(), "ago", d.ago(), "when", d.Lang.DateTime(d.AskedAt)),
+		Care:     d.say("ask.care"),
+		Warnings: d.warnings(d.Agent),
+		Claims:   d.claims(),
+
+		CodeLabel: d.Lang.Text(label), Code: d.UserCode, CodeWhy: d.say(why),
+	}
+	if d.Reason != "" {
+		o.Said = d.say("ask.said", "words", d.Reason)
+	}
+	o.Account.SignedIn, o.Account.NotYou = d.account(d.Account, d.SwitchURL)
+	for _, n := range d.Notices {
+		o.Notice = append(o.Notice, d.notice(n))
+	}
+	return o
 }
 
 func (d AskData) ago() string {

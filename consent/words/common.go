@@ -14,6 +14,7 @@ type Common struct {
 	BrandName string // empty: a page of the service itself
 	BrandCSS  string // URL of the Brand's stylesheet
 	LogoURL   string // on our own origin
+	Domain    string // that the Brand has proved to be its own; may be empty
 
 	LanguageLinks []ui.Link // from LanguageLinks
 	HelpURL       string
@@ -43,6 +44,9 @@ func (c Common) page(title string) ui.Page {
 	if c.BrandName != "" {
 		p.Title = c.Lang.Text("page.title", "title", title, "brand", c.BrandName)
 		p.Operator = c.say("page.operator")
+		if c.Domain != "" {
+			p.Operator = c.say("page.operator.proven", "domain", c.Domain)
+		}
 	}
 	if c.HelpURL != "" {
 		p.Links = append(p.Links, c.link("page.help", c.HelpURL))

@@ -29,13 +29,3 @@ func Home(d HomeData) pages.HomeView {
 	}
 	return v
 }
-
-// Operators words the page for the service's own people: what they can do, and
-// the commands that do it.
-func Operators(c Common, commands []string) pages.HomeView {
-	heading := c.Lang.Text("operators.heading")
-	return pages.HomeView{
-		Page: c.page(heading), Heading: heading, Lead: []string{c.Lang.Text("operators.lead")},
-		Sections: []pages.Section{{Commands: commands}},
-	}
-}

@@ -11,9 +11,12 @@ var origins = map[string]ui.Origin{
 	"when":    ui.Ours,
 	"id":      ui.Ours,
 	"agents":  ui.Ours,
+	"past":    ui.Ours,
+	"service": ui.Ours,
 	"host":    ui.Proven,
 	"shown":   ui.Proven,
 	"account": ui.Proven,
+	"domain":  ui.Proven,
 }
 
 // links are addresses for placeholders whose text leads somewhere.

@@ -25,6 +25,29 @@ type Scope struct {
 	Sensitive   bool
 	Ticked      bool
 	Held        bool // already allowed
+	// Details say more exactly what it is to allow, a sentence each.
+	Details [][]DetailPart
+}
+
+// DetailPart is a piece of such a sentence: the Brand's words, or a value that the
+// agent gave.
+type DetailPart struct {
+	Text  string
+	Value bool
+}
+
+// detail is the sentence as a phrase. Values are isolated, so that none turns the
+// words around it; the Brand's own run in one direction, which the page isolates.
+func detail(parts []DetailPart) ui.Phrase {
+	var p ui.Phrase
+	for _, part := range parts {
+		span := ui.Span{Text: part.Text}
+		if part.Value {
+			span.Origin = ui.Foreign
+		}
+		p = append(p, span)
+	}
+	return p
 }
 
 // manyScopes is how many rows are read without parts.
@@ -80,6 +103,12 @@ func (c Common) permission(s Scope) pages.Permission {
 		p.Icon, p.Effect, p.Meaning = ui.IconPays, c.Lang.Text("ask.pays"), c.Lang.Text("ask.pays.meaning")
 	default:
 		p.Icon, p.Effect, p.Meaning = ui.IconChanges, c.Lang.Text("ask.changes"), c.Lang.Text("ask.changes.meaning")
+	}
+	if len(s.Details) > 0 {
+		p.Asks = c.Lang.Text("ask.details")
+	}
+	for _, one := range s.Details {
+		p.Details = append(p.Details, detail(one))
 	}
 	if s.Undo != "" {
 		p.Undo = c.say("ask.undo", "undo", s.Undo)

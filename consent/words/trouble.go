@@ -23,12 +23,14 @@ const (
 	LoginRefused                        // the Brand's sign-in came back without a person
 	LoginUnreachable                    // the Brand's sign-in did not answer
 	SessionLapsed                       // the login ran out under an open page
+	AgentsLapsed                        // the same, on a page of My agents
 	AccountSuspended                    // at the Brand: nothing may act for it
 	WrongAccount                        // the request expects another account
 	AgentDisabled                       // since it asked
 	BrandPaused                         // for all agents
 	CookieMissing                       // blocked or lost
 	StaleForm                           // an old page was posted
+	StaleAgents                         // an old page of My agents was posted
 	ForgedForm                          // the post did not come from our page
 )
 
@@ -36,6 +38,7 @@ const (
 type TroubleData struct {
 	Common
 	Agent      Agent
+	Account    string // who is signed in
 	RetryURL   string // the same request again, or its sign-in
 	CodeURL    string // where a code is typed
 	AgentsURL  string // My agents
@@ -69,12 +72,14 @@ var troubles = map[TroubleKind]trouble{
 	LoginRefused:     {http.StatusForbidden, "trouble.refused.heading", "trouble.refused.what", "trouble.refused.next", "trouble.nothing", "trouble.again", retry},
 	LoginUnreachable: {http.StatusBadGateway, "trouble.unreachable.heading", "trouble.unreachable.what", "trouble.unreachable.next", "trouble.nothing", "trouble.again", retry},
 	SessionLapsed:    {http.StatusForbidden, "trouble.lapsed.heading", "trouble.lapsed.what", "trouble.lapsed.next", "trouble.nothing", "start.go", retry},
+	AgentsLapsed:     {http.StatusForbidden, "trouble.lapsed.heading", "trouble.lapsed.what", "trouble.lapsed.agents", "trouble.nothing", "start.go", retry},
 	AccountSuspended: {http.StatusForbidden, "trouble.suspended.heading", "trouble.suspended.what", "trouble.suspended.next", "trouble.nothing", "trouble.account.go", retry},
 	WrongAccount:     {http.StatusForbidden, "trouble.account.heading", "trouble.account.what", "trouble.account.next", "trouble.nothing", "trouble.account.go", retry},
 	AgentDisabled:    {http.StatusForbidden, "trouble.agent.heading", "trouble.agent.what", "trouble.agent.next", "trouble.nothing", "trouble.agents", agents},
 	BrandPaused:      {http.StatusServiceUnavailable, "trouble.paused.heading", "trouble.paused.what", "trouble.paused.next", "trouble.nothing", "trouble.agents", agents},
 	CookieMissing:    {http.StatusBadRequest, "trouble.cookie.heading", "trouble.cookie.what", "trouble.cookie.next", "trouble.nothing", "trouble.restart", retry},
 	StaleForm:        {http.StatusBadRequest, "trouble.stale.heading", "trouble.stale.what", "trouble.stale.next", "trouble.nothing", "trouble.restart", retry},
+	StaleAgents:      {http.StatusBadRequest, "trouble.list.heading", "trouble.list.what", "trouble.list.next", "trouble.nothing", "trouble.agents", agents},
 	ForgedForm:       {http.StatusForbidden, "trouble.forged.heading", "trouble.forged.what", "trouble.forged.next", "trouble.nothing", "trouble.restart", retry},
 }
 
@@ -87,7 +92,7 @@ func Trouble(kind TroubleKind, d TroubleData) pages.TroubleView {
 	if !known {
 		t = troubles[Internal]
 	}
-	args := []any{"agent", d.Agent.called(), "count", minutes(d.RetryAfter)}
+	args := []any{"agent", d.Agent.called(), "account", d.Account, "count", minutes(d.RetryAfter)}
 	v := pages.TroubleView{
 		Heading: d.say(t.heading, args...),
 		What:    d.say(t.what, args...),

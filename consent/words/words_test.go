@@ -64,7 +64,8 @@ func TestEveryKeyIsThereAndUsed(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		if !used[key] {
+		// The dashboard's own test looks after its words.
+		if !used[key] && !strings.HasPrefix(key, "console.") {
 			t.Errorf("%s is in the catalogue and not used", key)
 		}
 	}
@@ -117,7 +118,7 @@ func TestLookAlikesAreSaidSo(t *testing.T) {
 var kinds = []TroubleKind{
 	Internal, NotFound, Expired, AlreadyDenied, AlreadyAnswered, DeadCode, TooManyTries, LoginRefused,
 	LoginUnreachable, SessionLapsed, WrongAccount, AgentDisabled, BrandPaused, CookieMissing, StaleForm, ForgedForm,
-	AccountSuspended,
+	AccountSuspended, StaleAgents, AgentsLapsed,
 }
 
 // B45: no dead end is without a way on, whatever little the caller knows.
@@ -255,5 +256,27 @@ func TestReferenceStandsOnTroubleOnly(t *testing.T) {
 	}
 	if v := Code(CodeData{Common: c}); len(v.Page.Reference) != 0 {
 		t.Errorf("code: %q", v.Page.Reference)
+	}
+}
+
+// Each way to end has a sentence of its own, and only a theft is marked. A reason
+// that nobody has heard of is no excuse for saying nothing.
+func TestEachEndIsTold(t *testing.T) {
+	at := time.Date(2026, 5, 12, 0, 0, 0, 0, time.UTC)
+	told := map[string]EndReason{}
+	for _, reason := range []EndReason{EndedByUser, EndedByAgent, EndedByAdmin, EndedByOperator, RanOut, Forgotten, BrandMoved, KeyUsedTwice, "unheard-of"} {
+		d := AgentsData{Common: english(t), Past: []PastAgent{{Agent: Agent{Host: "aria.example"}, At: at, Reason: reason}}}
+		p := Agents(d).Past.Agents[0]
+		if before, twice := told[p.What.String()]; twice {
+			t.Errorf("%s is told like %s", reason, before)
+		}
+		told[p.What.String()] = reason
+		if p.Marked != (reason == KeyUsedTwice) || !strings.Contains(p.What.String(), english(t).Lang.Date(at)) {
+			t.Errorf("%s: marked %v, %q", reason, p.Marked, p.What.String())
+		}
+		d.Past[0].Reason = EndedByUnticked
+		if got := Agents(d).Past.Agents[0].What.String(); reason == EndedByUser && got != p.What.String() {
+			t.Errorf("unticking all is told as %q", got)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	jose "github.com/go-jose/go-jose/v4"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
@@ -12,13 +13,21 @@ import (
 type client struct {
 	id, secret   string
 	redirectURIs []string
+	key          *jose.JSONWebKey // in place of the secret, if set
 }
 
 func (c *client) GetID() string                       { return c.id }
 func (c *client) RedirectURIs() []string              { return c.redirectURIs }
 func (c *client) PostLogoutRedirectURIs() []string    { return nil }
 func (c *client) ApplicationType() op.ApplicationType { return op.ApplicationTypeWeb }
-func (c *client) AuthMethod() oidc.AuthMethod         { return oidc.AuthMethodBasic }
+
+func (c *client) AuthMethod() oidc.AuthMethod {
+	if c.key != nil {
+		return oidc.AuthMethodPrivateKeyJWT
+	}
+	return oidc.AuthMethodBasic
+}
+
 func (c *client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }

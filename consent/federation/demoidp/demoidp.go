@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	jose "github.com/go-jose/go-jose/v4"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
@@ -109,7 +110,7 @@ func (p *Provider) Start(l net.Listener) error {
 	var key [32]byte
 	rand.Read(key[:])
 	provider, err := op.NewProvider(&op.Config{
-		CryptoKey: key, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true,
+		CryptoKey: key, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true, AuthMethodPrivateKeyJWT: true,
 		SupportedUILocales: locales, SupportedScopes: []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeEmail},
 	}, p.store, op.StaticIssuer(p.issuer), op.WithAllowInsecure(), op.WithCORSOptions(nil))
 	if err != nil {
@@ -153,6 +154,14 @@ func (p *Provider) SetRedirectURIs(uris ...string) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	p.store.client.redirectURIs = slices.Clone(uris)
+}
+
+// SetClientKey makes the client authenticate with this public key from now on, and
+// no longer with its secret.
+func (p *Provider) SetClientKey(key jose.JSONWebKey) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.client.key = &key
 }
 
 func (p *Provider) routes() http.Handler {

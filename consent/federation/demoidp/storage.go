@@ -157,10 +157,20 @@ func (s *storage) GetClientByClientID(_ context.Context, id string) (op.Client, 
 func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id != s.client.id || subtle.ConstantTimeCompare([]byte(secret), []byte(s.client.secret)) != 1 {
+	if id != s.client.id || s.client.key != nil || subtle.ConstantTimeCompare([]byte(secret), []byte(s.client.secret)) != 1 {
 		return errUnknownClient
 	}
 	return nil
+}
+
+// GetKeyByIDAndClientID finds the key that the client's assertions are verified with.
+func (s *storage) GetKeyByIDAndClientID(_ context.Context, keyID, clientID string) (*jose.JSONWebKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key := s.client.key; key != nil && clientID == s.client.id && keyID == key.KeyID {
+		return key, nil
+	}
+	return nil, errUnknownClient
 }
 
 // SetUserinfoFromScopes is superseded by SetUserinfoFromRequest, but still called.
