@@ -1,12 +1,37 @@
 package web
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // policy is the Content-Security-Policy of every page. There is no script, no
 // inline style and no frame. form-action is written out because default-src
 // does not cover it; it is 'self' alone, and the way to another site is a link.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// AllowScript lets the answer's page run script, from our own files alone. Only
+// the dashboard does: a passkey cannot be asked for without.
+func AllowScript(w http.ResponseWriter) {
+	w.Header().Set("Content-Security-Policy", policy+"; script-src 'self'")
+}
+
+// ForbidForms keeps every form of the answer's page from being sent: it only shows
+// what another page looks like.
+func ForbidForms(w http.ResponseWriter) {
+	w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'none'", 1))
+}
+
+// AllowFormTo lets a form of the answer's page end at the origin as well, which is
+// one of a Brand's settings: Chromium holds every redirect of a form post against
+// form-action.
+func AllowFormTo(w http.ResponseWriter, origin string) {
+	if origin == "" || strings.ContainsAny(origin, " ;,*'\"") { // nothing may end the directive
+		return
+	}
+	w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+origin, 1))
+}
 
 // PageHeaders sets what every HTML answer needs, errors included.
 //

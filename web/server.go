@@ -14,13 +14,26 @@ import (
 // ends in an answer, not in a visitor who hangs.
 const patience = 10 * time.Second
 
+type lastingKey struct{}
+
 // Deadline gives every request an end, which the database and the signer see.
 func Deadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		lasting := context.WithValue(r.Context(), lastingKey{}, r.Context())
+		ctx, cancel := context.WithTimeout(lasting, patience)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// Lasting is the request's context without the end that Deadline gave it, for an
+// answer that goes on for as long as the caller listens. Whoever writes it sets
+// the connection's deadline anew for each write.
+func Lasting(r *http.Request) context.Context {
+	if ctx, ok := r.Context().Value(lastingKey{}).(context.Context); ok {
+		return ctx
+	}
+	return r.Context()
 }
 
 // maxHeader bounds request headers; a pa-jwt is 8 KiB at most.

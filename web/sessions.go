@@ -18,6 +18,12 @@ import (
 // SessionLife bounds a browser session, and its cookie.
 const SessionLife = time.Hour
 
+// The dashboard's sessions are longer, and end sooner when nobody is there.
+const (
+	ConsoleLife = 8 * time.Hour
+	ConsoleIdle = 30 * time.Minute
+)
+
 // Store keeps gorilla sessions in PostgreSQL. The cookie holds a random id and
 // nothing else, so it never grows and never speaks; the table holds the id's
 // hash. It implements sessions.Store. Session values are strings under string
@@ -25,18 +31,26 @@ const SessionLife = time.Hour
 type Store struct {
 	pool *pgxpool.Pool
 	now  func() time.Time
+	kind string        // a session of another kind is an unknown one
+	life time.Duration // whatever happens
+	idle time.Duration // without a request; 0: no matter
 }
 
-// NewStore returns a Store over pool.
+// NewStore returns a Store over pool for the people's pages.
 func NewStore(pool *pgxpool.Pool, now func() time.Time) *Store {
-	return &Store{pool: pool, now: now}
+	return &Store{pool: pool, now: now, kind: "page", life: SessionLife}
+}
+
+// NewConsoleStore returns a Store over pool for the dashboard.
+func NewConsoleStore(pool *pgxpool.Pool, now func() time.Time) *Store {
+	return &Store{pool: pool, now: now, kind: "console", life: ConsoleLife, idle: ConsoleIdle}
 }
 
 // cookie spells out every option: the library's defaults are no SameSite, no
 // Secure and thirty days.
-func cookie() *sessions.Options {
+func (s *Store) cookie() *sessions.Options {
 	return &sessions.Options{
-		Path: "/", MaxAge: int(SessionLife.Seconds()), Secure: true, HttpOnly: true,
+		Path: "/", MaxAge: int(s.life.Seconds()), Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode,
 	}
 }
@@ -50,7 +64,7 @@ func (s *Store) Get(r *http.Request, name string) (*sessions.Session, error) {
 // new one: an id of the visitor's choosing is never adopted.
 func (s *Store) New(r *http.Request, name string) (*sessions.Session, error) {
 	session := sessions.NewSession(s, name)
-	session.Options = cookie()
+	session.Options = s.cookie()
 	session.IsNew = true
 	c, err := r.Cookie(name)
 	if err != nil || len(c.Value) > 64 {
@@ -90,11 +104,21 @@ func (s *Store) Save(r *http.Request, w http.ResponseWriter, session *sessions.S
 	if fresh {
 		session.ID = rand.Text() + rand.Text() // 260 bits
 	}
-	const q = `
-		INSERT INTO browser_sessions (id_hash, data, created_at, expires_at) VALUES (@id, @data, @now, @expires)
-		ON CONFLICT (id_hash) DO UPDATE SET data = excluded.data`
+	const begin = `
+		INSERT INTO browser_sessions (id_hash, kind, data, created_at, expires_at, idle_until, owner, browser)
+		VALUES (@id, @kind, @data, @now, @expires, @idle, @owner, @browser)`
+	// One that was ended meanwhile stays ended: a request that was under way must
+	// not bring it back.
+	const carry = `UPDATE browser_sessions SET data = @data, owner = @owner, browser = @browser WHERE id_hash = @id AND kind = @kind`
+	q := carry
+	if fresh {
+		q = begin
+	}
 	now := s.now()
-	_, err = s.pool.Exec(r.Context(), q, pgx.NamedArgs{"id": idHash(session.ID), "data": data, "now": now, "expires": now.Add(SessionLife)})
+	_, err = s.pool.Exec(r.Context(), q, pgx.NamedArgs{
+		"id": idHash(session.ID), "kind": s.kind, "data": data, "now": now, "expires": now.Add(s.life), "idle": s.idleUntil(now),
+		"owner": values[OwnerValue], "browser": values[BrowserValue],
+	})
 	if err != nil {
 		return fmt.Errorf("save browser session: %w", err)
 	}
@@ -114,11 +138,45 @@ func (s *Store) Renew(r *http.Request, w http.ResponseWriter, session *sessions.
 	return s.Save(r, w, session)
 }
 
+// End forgets the session, here and in the browser.
+func (s *Store) End(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
+	if err := s.drop(r.Context(), session.ID); err != nil {
+		return err
+	}
+	session.ID, session.Values, session.IsNew = "", make(map[any]any), true
+	gone := *session.Options
+	gone.MaxAge = -1
+	http.SetCookie(w, sessions.NewCookie(session.Name(), "", &gone))
+	return nil
+}
+
+// idleUntil is when a session that nobody uses from now on ends; nil: it is not
+// counted.
+func (s *Store) idleUntil(now time.Time) *time.Time {
+	if s.idle == 0 {
+		return nil
+	}
+	end := now.Add(s.idle)
+	return &end
+}
+
+// load reads the session, and notes at most once a minute that it is used.
 func (s *Store) load(ctx context.Context, id string) (map[string]string, error) {
-	const q = `SELECT data FROM browser_sessions WHERE id_hash = @id AND expires_at > @now`
+	const q = `
+		SELECT data, idle_until FROM browser_sessions
+		 WHERE id_hash = @id AND kind = @kind AND expires_at > @now AND (idle_until IS NULL OR idle_until > @now)`
+	const used = `UPDATE browser_sessions SET idle_until = @idle WHERE id_hash = @id AND idle_until > @now`
+	now := s.now()
+	args := pgx.NamedArgs{"id": idHash(id), "kind": s.kind, "now": now, "idle": s.idleUntil(now)}
 	var data []byte
-	if err := s.pool.QueryRow(ctx, q, pgx.NamedArgs{"id": idHash(id), "now": s.now()}).Scan(&data); err != nil {
+	var idle *time.Time
+	if err := s.pool.QueryRow(ctx, q, args).Scan(&data, &idle); err != nil {
 		return nil, err
+	}
+	if idle != nil && now.Add(s.idle).Sub(*idle) >= time.Minute {
+		if _, err := s.pool.Exec(ctx, used, args); err != nil {
+			return nil, err
+		}
 	}
 	var values map[string]string
 	return values, json.Unmarshal(data, &values)
@@ -139,7 +197,7 @@ func (s *Store) Purge(ctx context.Context) (int64, error) {
 	const batch = 1000
 	const q = `
 		DELETE FROM browser_sessions
-		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at <= @now LIMIT @batch)`
+		 WHERE id_hash IN (SELECT id_hash FROM browser_sessions WHERE expires_at <= @now OR idle_until <= @now LIMIT @batch)`
 	var total int64
 	for {
 		tag, err := s.pool.Exec(ctx, q, pgx.NamedArgs{"now": s.now(), "batch": batch})

@@ -1,6 +1,8 @@
 package i18n
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,26 @@ func mustLoad(t *testing.T) *Catalogue {
 func TestOurCatalogueIsComplete(t *testing.T) {
 	if got := len(mustLoad(t).Languages()); got != len(files) {
 		t.Errorf("%d languages, want %d", got, len(files))
+	}
+}
+
+// A key that stands twice would quietly lose one of its texts: the last is read.
+func TestNoKeyStandsTwice(t *testing.T) {
+	for _, tag := range files {
+		text, err := embedded.ReadFile("languages/" + tag + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[string]bool)
+		for _, m := range regexp.MustCompile(`(?m)^\s*"([a-z0-9_.]+\.[a-z0-9_.]+)":`).FindAllSubmatch(text, -1) {
+			if seen[string(m[1])] {
+				t.Errorf("%s: %s", tag, m[1])
+			}
+			seen[string(m[1])] = true
+		}
+		if len(seen) < 100 {
+			t.Errorf("%s: %d keys found", tag, len(seen))
+		}
 	}
 }
 
@@ -167,13 +189,15 @@ func TestDatesNameTheirZone(t *testing.T) {
 	}
 }
 
-// Words of the trade never reach a person.
+// Words of the trade never reach a person. The dashboard's readers run servers
+// that check tokens, and read the standards: it calls things as these do.
 func TestNoJargon(t *testing.T) {
 	for _, l := range mustLoad(t).Languages() {
 		for key, m := range l.messages {
 			for _, p := range append(m.one, m.other...) {
 				for _, word := range []string{"scope", "grant", "token", "oauth", "idp", "consent", "delegat", "revoke", "authori", "session", "client", "權杖", "授權伺服器"} {
-					if strings.Contains(strings.ToLower(p.Text), word) {
+					theirs := strings.HasPrefix(key, "console.") && !slices.Contains([]string{"idp", "delegat", "authori", "session"}, word)
+					if strings.Contains(strings.ToLower(p.Text), word) && !theirs {
 						t.Errorf("%s %s: says %q", l.Tag, key, word)
 					}
 				}

@@ -24,13 +24,16 @@ var names = []string{
 	"newsreader-latin-ext.woff2",
 	"newsreader-LICENSE.txt",
 	"icon.svg",
+	"passkey.js",
 	"pages.css",
+	"console.css",
 }
 
 // types are written out, since the machine's own table of types may lack them
 // and nosniff leaves browsers no second guess.
 var types = map[string]string{
 	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
 	".svg":   "image/svg+xml",
 	".txt":   "text/plain; charset=utf-8",
 	".woff2": "font/woff2",

@@ -78,7 +78,7 @@ func TestStylesheetKnowsNoLeftAndRight(t *testing.T) {
 // and switched off. A browser tries it in consent/pages.
 func TestStylesheetLetsAllowWait(t *testing.T) {
 	css := string(byName["pages.css"].content)
-	if want := ".decide [value=\"allow\"] {\n\tanimation: wait 1s;"; !strings.Contains(css, want) {
+	if want := ".decide :is([value=\"allow\"], [value=\"continue\"]) {\n\tanimation: wait 1s;"; !strings.Contains(css, want) {
 		t.Errorf("lacks %q", want)
 	}
 	if strings.Contains(css, "prefers-reduced-motion") {

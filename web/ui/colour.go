@@ -35,6 +35,31 @@ func BrandCSS(hex string) []byte {
 		light, light.text(), dark, dark.text())
 }
 
+// A Shade is a Brand's colour on the pages of one scheme.
+type Shade struct {
+	Hex   string // as it is shown
+	Moved bool   // it is not what the Brand chose: that could not be read
+	// Contrast is that of the Brand's own colour with the page, 1 to 21.
+	Contrast float64
+}
+
+// ReadableContrast is the least that a Shade is shown with.
+const ReadableContrast = readable
+
+// Shades are what BrandCSS makes of the colour, on light pages and on dark ones;
+// false: it is no colour.
+func Shades(hex string) (light, dark Shade, ok bool) {
+	c, ok := parseColour(hex)
+	if !ok {
+		return Shade{}, Shade{}, false
+	}
+	shade := func(paper, pole colour) Shade {
+		to := c.against(paper, pole)
+		return Shade{Hex: to.String(), Moved: to != c, Contrast: contrast(c, paper)}
+	}
+	return shade(paperLight, black), shade(paperDark, white), true
+}
+
 type colour [3]uint8
 
 func parseColour(hex string) (colour, bool) {

@@ -16,6 +16,18 @@ type Page struct {
 	LanguageLabel string // names the list of languages
 	Languages     []Link
 	Links         []Link // help, privacy
+
+	Wide   bool   // a page of tables
+	Style  string // URL of one more stylesheet of our own
+	Script string // URL of the one script of our own it needs; usually none
+}
+
+// column is the measure of the page.
+func (p Page) column() string {
+	if p.Wide {
+		return "column wide"
+	}
+	return "column"
 }
 
 // Initial stands where a Brand has no logo.

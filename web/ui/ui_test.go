@@ -167,3 +167,22 @@ func TestPhraseSetsForeignWordsApart(t *testing.T) {
 		t.Errorf("title %q", got)
 	}
 }
+
+// What is said of a Brand's colour is what its stylesheet makes of it.
+func TestShadesAreThoseOfTheStylesheet(t *testing.T) {
+	for hex, moved := range map[string][2]bool{"#ffee00": {true, false}, "#1f3a5f": {false, true}, "#000000": {false, true}} {
+		light, dark, ok := Shades(hex)
+		if !ok || light.Moved != moved[0] || dark.Moved != moved[1] {
+			t.Errorf("%s: %+v %+v %v", hex, light, dark, ok)
+		}
+		css := string(BrandCSS(hex))
+		for _, s := range []Shade{light, dark} {
+			if !strings.Contains(css, "--brand:"+s.Hex) || s.Moved != (s.Contrast < ReadableContrast) {
+				t.Errorf("%s: %+v is not in %s", hex, s, css)
+			}
+		}
+	}
+	if _, _, ok := Shades("red"); ok {
+		t.Error("a word is a colour")
+	}
+}
