@@ -14,28 +14,49 @@ import (
 
 func runAPIKey(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "apikey", about: "create | list | revoke --brand ID [--name NAME --rights introspect,…] [--id ID]",
+		noun: "apikey", about: "create | list | rotate | revoke --brand ID [--name NAME --rights introspect,…] [--id ID]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"create": createAPIKey, "list": listAPIKeys,
+			"create": createAPIKey, "list": listAPIKeys, "rotate": rotateAPIKey,
 			"revoke": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				return tenants.RevokeAPIKey(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand), a.id, time.Now())
+				return tenants.EndAPIKey(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.id)
 			},
 		},
 	}.run(ctx, argv, stdout, stderr)
 }
 
-// createAPIKey prints the key alone, so that it can go straight to where it is
-// kept; it is never shown again.
+// createAPIKey asks an owner, who is shown the key. As the operator it prints the
+// key alone, so that it can go straight to where it is kept; it is never shown
+// again.
 func createAPIKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	var rights []tenants.Right
 	for name := range strings.SplitSeq(a.rights, ",") {
 		rights = append(rights, tenants.Right(strings.TrimSpace(name)))
 	}
-	key, err := tenants.CreateAPIKey(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand), a.name, rights, time.Now())
+	draft := tenants.KeyDraft{Name: a.name, Rights: rights}
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskKey(ctx, edit, tenants.BrandID(a.brand), draft, "operator", "cli")
+		})
+	}
+	key, err := tenants.NewAPIKey(ctx, operatorEdits(pool), tenants.BrandID(a.brand), draft)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(a.out, key)
+	return err
+}
+
+// rotateAPIKey asks, or prints the new key alone, as create does.
+func rotateAPIKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskRotation(ctx, edit, tenants.BrandID(a.brand), a.id, "operator", "cli")
+		})
+	}
+	key, err := tenants.RotateAPIKey(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.id, tenants.RotateOverlap)
+	if err == nil {
+		_, err = fmt.Fprintln(a.out, key)
+	}
 	return err
 }
 
@@ -45,21 +66,23 @@ func listAPIKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tRIGHTS\tCREATED\tREVOKED")
+	fmt.Fprintln(w, "ID\tNAME\tRIGHTS\tCREATED\tLAST USED\tREVOKED")
 	for _, k := range keys {
-		revoked := "-"
+		used, revoked := "never", "-"
+		if k.LastUsedAt != nil {
+			used = k.LastUsedAt.UTC().Format(time.RFC3339)
+		}
 		if k.RevokedAt != nil {
 			revoked = k.RevokedAt.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", k.ID, k.Name, k.Rights, k.CreatedAt.UTC().Format(time.RFC3339), revoked)
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\t%s\n", k.ID, k.Name, k.Rights, k.CreatedAt.UTC().Format(time.RFC3339), used, revoked)
 	}
 	return w.Flush()
 }
 
-// devAPIKey gives a demo Brand one key with every right, in place of the one of
+// devAPIKey gives a demo Brand one key of this name, in place of the one of
 // the former run.
-func (p *parts) devAPIKey(ctx context.Context, brand tenants.BrandID) (string, error) {
-	const name = "countersign dev"
+func (p *parts) devAPIKey(ctx context.Context, brand tenants.BrandID, name string, rights ...tenants.Right) (string, error) {
 	now := time.Now()
 	keys, err := tenants.APIKeys(ctx, p.db, brand)
 	if err != nil {
@@ -72,5 +95,5 @@ func (p *parts) devAPIKey(ctx context.Context, brand tenants.BrandID) (string, e
 			}
 		}
 	}
-	return tenants.CreateAPIKey(ctx, p.db, brand, name, tenants.Rights(), now)
+	return tenants.CreateAPIKey(ctx, p.db, brand, name, rights, now)
 }

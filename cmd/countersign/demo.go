@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/signing"
 	"countersign.dev/consent/federation/demoidp"
 	"countersign.dev/tenants"
@@ -17,17 +19,20 @@ const (
 	demoHotel     tenants.BrandID = "harbor-hotel"
 	demoOutfitter tenants.BrandID = "fern-and-fell"
 	demoProvider                  = "demo"
-	// demoAudience is what pa-jwts for the demo Brands name in aud. It does not
-	// change with the address that dev listens on.
-	demoAudience  = "urn:countersign:demo"
-	demoPassword  = "demo"
-	demoClientID  = "countersign"
-	demoAgentName = "Aria"
+	// demoAudience is what pa-jwts for the hotel name in aud, as for every hosted
+	// Brand; the outfitter sees pa-jwts itself, so its own is good there and nowhere
+	// else. Neither changes with the address that dev listens on.
+	demoAudience      = "urn:countersign:demo"
+	outfitterAudience = "urn:countersign:provider:fern-and-fell"
+	demoPassword      = "demo"
+	demoClientID      = "countersign"
+	demoAgentName     = "Aria"
 )
 
 // demoBrand is a Brand of the demo with everything a try needs.
 type demoBrand struct {
 	brand    tenants.Brand
+	audience string // of its Provider
 	pages    string // {public}/b/{brand}
 	users    []demoUser
 	claim    string // the ID-token claim that is the Brand's id of a person
@@ -41,21 +46,26 @@ type demoUser struct {
 	claims   map[string]any
 }
 
-// demoBrands are the hotel and the outfitter at the public URL.
-func demoBrands(public string) []*demoBrand {
-	brand := func(id tenants.BrandID, name, description, colour string, scopes []tenants.Scope) tenants.Brand {
-		url := public + "/a2a/" + string(id)
+// demoBrands are the hotel, whose interface we serve at the public URL, and the
+// outfitter, which serves its own at shop.
+func demoBrands(public, shop string) []*demoBrand {
+	brand := func(id tenants.BrandID, mode tenants.Mode, url, name, description, colour string, scopes []tenants.Scope) tenants.Brand {
 		return tenants.Brand{
-			ID: id, Provider: demoProvider, Name: name, Description: description, Mode: tenants.Hosted,
+			ID: id, Provider: demoProvider, Name: name, Description: description, Mode: mode,
 			State: tenants.Active, Delegation: true, InterfaceURL: url, Issuer: url + "/oauth",
 			IdentityScheme: "paJwt", Colour: colour, TokenLifetime: 15 * time.Minute, Grace: 30 * time.Second,
 			GrantDays: []int{7, 30, 90}, GrantDefault: 30, SigningAlg: string(signing.ES256), RotationDays: 90,
-			Scopes: scopes,
+			Scopes: scopes, Proven: true,
 		}
 	}
+	hotel := brand(demoHotel, tenants.Hosted, public+"/a2a/"+string(demoHotel),
+		"Harbor Hotel", "Bookings and guest services of Harbor Hotel.", "#0f5c6e", hotelScopes)
+	outfitter := brand(demoOutfitter, tenants.Fronted, shop,
+		"Fern & Fell Outfitters", "Orders, returns and advice from Fern & Fell.", "#3f6b35", outfitterScopes)
+	outfitter.Provider = string(demoOutfitter)
 	return []*demoBrand{
 		{
-			brand: brand(demoHotel, "Harbor Hotel", "Bookings and guest services of Harbor Hotel.", "#0f5c6e", hotelScopes),
+			brand: hotel, audience: demoAudience,
 			pages: public + "/b/" + string(demoHotel),
 			// The hotel's other channels know a guest by a number of their own, not
 			// by the id of its login service.
@@ -66,7 +76,7 @@ func demoBrands(public string) []*demoBrand {
 			},
 		},
 		{
-			brand: brand(demoOutfitter, "Fern & Fell Outfitters", "Orders, returns and advice from Fern & Fell.", "#3f6b35", outfitterScopes),
+			brand: outfitter, audience: outfitterAudience,
 			pages: public + "/b/" + string(demoOutfitter),
 			claim: "sub",
 			users: []demoUser{{"alex", "ff-2f81c4", nil}, {"sam", "ff-9b02e7", nil}},
@@ -93,6 +103,22 @@ var hotelScopes = []tenants.Scope{
 		ID: "profile:read", Description: "See your name, e-mail address and phone number", Effect: "sees", Impact: "low",
 		Texts: zh("查看您的姓名、電子郵件與電話號碼", ""),
 	},
+}
+
+// stayCharge lets an agent ask for extras up to a sum:
+//
+//	countersign pa login --details '[{"type":"stay_charge","amount":200,"currency":"EUR"}]' …
+var stayCharge = tenants.DetailType{
+	Type: "stay_charge", Scope: "extras:order",
+	Schema: json.RawMessage(`{
+		"type": "object", "additionalProperties": false, "required": ["amount", "currency"],
+		"properties": {
+			"amount":   {"type": "number", "exclusiveMinimum": 0},
+			"currency": {"type": "string", "pattern": "^[A-Z]{3}$"},
+			"until":    {"type": "string", "format": "date"}
+		}}`),
+	Words: "Up to {amount} {currency} in all[, until {until}]",
+	Texts: map[string]string{"zh-Hant": "合計最多 {amount} {currency}[，至 {until} 為止]"},
 }
 
 var outfitterScopes = []tenants.Scope{
@@ -141,12 +167,20 @@ func (d *demoBrand) identityProvider(clientSecret string) (*demoidp.Provider, er
 // says here; grants are kept.
 func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret string) error {
 	now := time.Now()
-	err := tenants.SaveProvider(ctx, p.db, tenants.Provider{ID: demoProvider, Name: "Countersign demo", Audience: demoAudience}, now)
-	if err != nil {
+	if err := tenants.SaveProvider(ctx, p.db, p.hosted, now); err != nil {
 		return err
 	}
 	for _, d := range brands {
 		id := d.brand.ID
+		if d.brand.Provider != p.hosted.ID {
+			own := tenants.Provider{ID: d.brand.Provider, Name: d.brand.Name, Audience: d.audience}
+			if err := tenants.SaveProvider(ctx, p.db, own, now); err != nil {
+				return err
+			}
+		}
+		if err := p.settle(ctx, &d.brand); err != nil {
+			return fmt.Errorf("seed %s: %w", id, err)
+		}
 		if err := tenants.SaveBrand(ctx, p.db, d.brand, now); err != nil {
 			return err
 		}
@@ -155,8 +189,7 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 		}
 		// A fresh Vault over old data lacks the key that the data speak of.
 		if err := p.keys.SelfTest(ctx, id); errors.Is(err, signing.ErrNoKey) {
-			err = p.keys.Keep(ctx, id, p.policy(&d.brand))
-			if err != nil {
+			if err := p.keys.Keep(ctx, id, p.policy(&d.brand)); err != nil {
 				return err
 			}
 		} else if err != nil {
@@ -170,10 +203,47 @@ func (p *parts) seed(ctx context.Context, brands []*demoBrand, clientSecret stri
 		if err := tenants.SaveLogin(ctx, p.db, p.sealer, id, login, now); err != nil {
 			return fmt.Errorf("seed %s: %w", id, err)
 		}
-		if d.apiKey, err = p.devAPIKey(ctx, id); err != nil {
+		key, err := p.devAPIKey(ctx, id, "countersign dev", tenants.Rights()...)
+		if err != nil {
 			return fmt.Errorf("seed %s: %w", id, err)
 		}
+		d.apiKey = key
 		p.brands.Forget(id)
 	}
-	return nil
+	return tenants.SaveDetailType(ctx, p.authority.Editor(authority.ByOperator()), demoHotel, stayCharge)
+}
+
+// settle moves a Brand that stands elsewhere from a former start, such as at a port
+// that somebody else has now: what people allowed there ends, as it would for any
+// Brand.
+func (p *parts) settle(ctx context.Context, b *tenants.Brand) error {
+	before, err := tenants.InterfaceOf(ctx, p.db, b.ID)
+	if errors.Is(err, tenants.ErrNoBrand) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if before.Mode == b.Mode && before.URL == b.InterfaceURL {
+		return nil
+	}
+	to := tenants.Interface{Mode: b.Mode, URL: b.InterfaceURL, Provider: b.Provider}
+	return tenants.SetInterface(ctx, p.authority.Editor(authority.ByOperator()), p.site(), b.ID, to, string(b.ID), true)
+}
+
+// demoOwner is whose the demo Brands are on the dashboard.
+const demoOwner = "owner@demo.example"
+
+// ownerLink makes a link that works once: whoever opens it owns the demo Brands.
+// A passkey cannot be seeded, since only a browser can make one.
+func (p *parts) ownerLink(ctx context.Context, brands []*demoBrand) (string, error) {
+	var data tenants.LinkData
+	for _, b := range brands {
+		data.Brands = append(data.Brands, b.brand.ID)
+	}
+	token, err := tenants.IssueLink(ctx, p.db, tenants.LinkDemo, demoOwner, data, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return p.console.LinkURL(token), nil
 }

@@ -17,9 +17,12 @@ import (
 
 	"countersign.dev/authority/agent"
 	"countersign.dev/authority/signing"
+	"countersign.dev/cmd/countersign/outfitter"
 	"countersign.dev/cmd/countersign/pa"
 	"countersign.dev/migrations"
 	"countersign.dev/migrations/localpg"
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/mail"
 	"countersign.dev/web"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -123,7 +126,16 @@ func (d *devServer) run(ctx context.Context) error {
 	// database go.
 	defer func() { cancel(); d.servers.Wait() }()
 
-	brands := demoBrands(publicURL)
+	ports, err := openPorts(filepath.Join(d.data, "ports.json"))
+	if err != nil {
+		return err
+	}
+	shop, err := ports.listen("shop-" + string(demoOutfitter))
+	if err != nil {
+		return err
+	}
+	defer shop.Close() //nolint:errcheck // ending anyway
+	brands := demoBrands(publicURL, "http://127.0.0.1:"+portOf(shop)+"/support")
 	registry := prometheus.NewRegistry()
 	keys, err := d.vault.setUp(ctx, registry, d.log)
 	if err != nil {
@@ -137,17 +149,15 @@ func (d *devServer) run(ctx context.Context) error {
 		publicURL: publicURL,
 		// Cookies are shared by all ports of a host; two dev instances must not
 		// sign each other out.
-		cookieName: "__Host-countersign-" + portOf(public[0]),
-		dev:        true, master: master, demo: values(brands), log: d.log,
+		cookieName:    "__Host-countersign-" + portOf(public[0]),
+		consoleCookie: "__Host-countersign-console-" + portOf(public[0]),
+		hosted:        tenants.Provider{ID: demoProvider, Name: "Countersign demo", Audience: demoAudience, Shared: true}, mail: &mail.Outbox{},
+		dev: true, master: master, demo: values(brands), log: d.log,
 	})
 	if err != nil {
 		return err
 	}
-	ports, err := openPorts(filepath.Join(d.data, "ports.json"))
-	if err != nil {
-		return err
-	}
-	identity, err := d.startAgent(ctx, p, ports)
+	identity, err := d.startAgent(ctx, p, ports, brands)
 	if err != nil {
 		return err
 	}
@@ -158,17 +168,35 @@ func (d *devServer) run(ctx context.Context) error {
 		}
 		defer b.provider.Close() //nolint:errcheck // ending anyway
 	}
+	support, err := d.startSupportAgent(ctx, ports)
+	if err != nil {
+		return err
+	}
 	if err := ports.save(); err != nil {
 		return err
 	}
 	if err := p.seed(ctx, brands, secret); err != nil {
 		return err
 	}
-	d.servers.Go(func() { p.upkeep(ctx) })
+	if err := p.employ(ctx, support); err != nil {
+		return err
+	}
+	if err := p.registerTestAgent(ctx); err != nil {
+		return err
+	}
+	owner, err := p.ownerLink(ctx, brands)
+	if err != nil {
+		return err
+	}
+	d.servers.Go(func() { p.background(ctx) })
 	for _, l := range public {
 		d.serve(ctx, l, p.handler)
 	}
+	if err := d.startShop(ctx, p, shop, brands[1]); err != nil {
+		return err
+	}
 	r := describe(publicURL, database.URL(devDatabase), brands, identity, d.data)
+	r.ConsoleLink, r.MailURL = owner, publicURL+"/dev/mail"
 	if err := r.answers(ctx); err != nil {
 		return err
 	}
@@ -226,7 +254,7 @@ func (d *devServer) prepare(ctx context.Context, database *localpg.Server) (appU
 }
 
 // startAgent serves the demo agent's public key and registers the agent.
-func (d *devServer) startAgent(ctx context.Context, p *parts, ports *ports) (*pa.Identity, error) {
+func (d *devServer) startAgent(ctx context.Context, p *parts, ports *ports, brands []*demoBrand) (*pa.Identity, error) {
 	l, err := ports.listen("agent")
 	if err != nil {
 		return nil, err
@@ -236,7 +264,13 @@ func (d *devServer) startAgent(ctx context.Context, p *parts, ports *ports) (*pa
 	if err != nil {
 		return nil, err
 	}
-	if err := identity.StoreAudience(demoAudience); err != nil {
+	at := map[string]string{p.publicURL + "/a2a/": demoAudience} // every hosted Brand
+	for _, b := range brands {
+		if b.brand.Mode != tenants.Hosted {
+			at[b.brand.InterfaceURL] = b.audience
+		}
+	}
+	if err := identity.StoreAudiences(demoAudience, at); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
@@ -245,8 +279,28 @@ func (d *devServer) startAgent(ctx context.Context, p *parts, ports *ports) (*pa
 		_, _ = w.Write(identity.PublicJWKS())
 	})
 	d.serve(ctx, l, mux)
-	err = p.agents.Register(ctx, agent.Agent{Issuer: issuer, JWKSURI: issuer + "/jwks.json", Name: demoAgentName, Enabled: true})
+	err = p.agents.Register(ctx, agent.Agent{Issuer: issuer, JWKSURI: issuer + "/jwks.json", Name: demoAgentName, Enabled: true, Test: true})
 	return identity, err
+}
+
+// startShop serves the outfitter's own program, which knows the service by HTTP
+// alone.
+func (d *devServer) startShop(ctx context.Context, p *parts, l net.Listener, b *demoBrand) error {
+	// No more than it needs, as a Brand's own would have.
+	key, err := p.devAPIKey(ctx, b.brand.ID, "the shop's program", tenants.RightVerify, tenants.RightStepUp, tenants.RightReceipts, tenants.RightEvents)
+	if err != nil {
+		return err
+	}
+	shop, err := outfitter.New(outfitter.Config{
+		Service: p.publicURL, Brand: string(b.brand.ID), Interface: b.brand.InterfaceURL,
+		Audience: b.audience, Credential: key, Log: d.log.With("program", "outfitter"),
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.brand.Name, err)
+	}
+	d.serve(ctx, l, shop)
+	d.servers.Go(func() { shop.Follow(ctx) })
+	return nil
 }
 
 func (d *devServer) startIdentityProvider(b *demoBrand, ports *ports, secret string) error {

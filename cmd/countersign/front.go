@@ -37,11 +37,6 @@ func (f frontDoor) home(w http.ResponseWriter, r *http.Request) {
 	f.render(w, r, words.Home(d))
 }
 
-// console tells operators how to work until there is a dashboard here.
-func (f frontDoor) console(w http.ResponseWriter, r *http.Request) {
-	f.render(w, r, words.Operators(f.common(r), f.operations()))
-}
-
 // operations are commands with the flags that they need; words in capitals are
 // to be filled in. Anybody may read the page, so only dev tells how the program
 // was started.
@@ -58,9 +53,16 @@ func (f frontDoor) operations() []string {
 		"agent list",
 		"agent add --issuer URL --jwks-uri URL --name NAME",
 		"agent disable --issuer URL",
+		"member invite --brand " + brand + " --email ADDRESS --role support --master-key-file FILE",
 		"user suspend --brand " + brand + " --subject SUBJECT",
+		"grants list --brand " + brand,
+		"grants revoke --brand " + brand + " --grant GRANT",
+		"grants revoke --agent URL",
+		"audit verify --brand " + brand,
 		"keys list --brand " + brand,
-		"apikey create --brand " + brand + " --name NAME --rights introspect",
+		"apikey create --brand " + brand + " --name NAME --rights introspect --master-key-file FILE",
+		"webhook create --brand " + brand + " --url URL --master-key-file FILE",
+		"webhook deliveries --brand " + brand,
 	} {
 		out = append(out, program+" "+operation+" --database-url URL")
 	}

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/signing"
 	"countersign.dev/authority/signing/local"
 	"countersign.dev/tenants"
@@ -17,9 +18,9 @@ import (
 
 func runKeys(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "keys", about: "list | rotate | retire | revoke --brand ID [--kid KID] [--reason TEXT]",
+		noun: "keys", about: "list | rotate | retire | revoke | destroy --brand ID [--kid KID] [--reason TEXT]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"list": listKeys, "rotate": rotateKey, "retire": retireKey, "revoke": revokeKey,
+			"list": listKeys, "rotate": rotateKey, "retire": retireKey, "revoke": revokeKey, "destroy": destroyKeys,
 		},
 	}.run(ctx, argv, stdout, stderr)
 }
@@ -48,7 +49,8 @@ func keyring(pool *pgxpool.Pool, a args) (*signing.Keys, error) {
 			backends = append(backends, store)
 		}
 	}
-	return signing.NewKeys(signing.Config{DB: db, Backends: backends, Log: silent, Now: time.Now}), nil
+	keys := signing.NewKeys(signing.Config{DB: db, Backends: backends, Log: silent, Now: time.Now})
+	return keys.Noted(rules(pool).NoteKeys(authority.ByOperator())), nil
 }
 
 // policy is where a new key of the Brand belongs: in the Vault that is named,

@@ -15,6 +15,7 @@ import (
 	"countersign.dev/cmd/countersign/check"
 	"countersign.dev/cmd/countersign/pa"
 	"countersign.dev/cmd/countersign/shell"
+	"countersign.dev/cmd/countersign/witness"
 )
 
 // command is one word after "countersign".
@@ -28,14 +29,26 @@ func commands() []command {
 		{"dev", "everything on this machine, with demo Brands and a demo agent", runDev},
 		{"serve", "the service, for production", runServe},
 		{"migrate", "bring a database up to this version", runMigrate},
-		{"pa", "be a personal agent: login, token, refresh, sign, revoke", pa.Run},
-		{"verify", "be a Brand: check a delegation token offline", check.Run},
-		{"agent", "personal agents: list, add, enable, disable", runAgent},
-		{"brand", "Brands: list, pause, resume", runBrand},
-		{"user", "a Brand's users: suspend, resume", runUser},
-		{"keys", "a Brand's signing keys: list, rotate, retire, revoke", runKeys},
+		{"pa", "be a personal agent: login, token, refresh, send, sign, revoke", pa.Run},
+		{"verify", "be a Brand: check tokens, receipts, their log and cards offline", check.Run},
+		{"witness", "be anybody: sign what you saw of a Brand's log, by your own clock", witness.Run},
+		{"agent", "personal agents: list, show, add, enable, disable, check, pending, approve, reject", runAgent},
+		{"tenant", "the organisations, their audiences and Brands: list", runTenant},
+		{"brand", "Brands: list, pause, resume, close, show, set, apply, check, logo, move, export, domain", runBrand},
+		{"scope", "what a Brand lets agents do: list, set, order, retire, restore", runScope},
+		{"detail", "how exactly agents may ask for it, in types of their own: list, set, remove", runDetail},
+		{"idp", "how a Brand's people log in: list, set, check, live, remove", runIDP},
+		{"member", "who works on a Brand: list, invite, role, remove, withdraw", runMember},
+		{"change", "what waits for an owner of a Brand: list, reject, apply", runChange},
+		{"user", "a Brand's users: suspend, resume, erase", runUser},
+		{"grants", "what people allow agents: list, show, revoke", runGrants},
+		{"audit", "a Brand's trail of what happened: verify, export", runAudit},
+		{"keys", "a Brand's signing keys: list, rotate, retire, revoke, destroy", runKeys},
 		{"secrets", "secrets at rest: rewrap", runSecrets},
-		{"apikey", "what a Brand's servers authenticate with: create, list, revoke", runAPIKey},
+		{"apikey", "what a Brand's servers authenticate with: create, list, rotate, revoke", runAPIKey},
+		{"webhook", "where a Brand is told of its grants: create, list, rotate, disable, enable, deliveries, replay", runWebhook},
+		{"endpoint", "where a hosted Brand's own agent is called: show, set, remove, rotate, check", runEndpoint},
+		{"conformance", "ask any PACT server whether it keeps the rules", runConformance},
 		{"version", "which version this is", runVersion},
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"text/tabwriter"
 	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/agent"
+	"countersign.dev/authority/events"
 	"countersign.dev/tenants"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -28,7 +31,12 @@ type args struct {
 	kid, reason, masterFile               string
 	vault, former                         vaultFlags
 	dev                                   bool
-	out                                   io.Writer
+	grants                                grantArgs
+	audit                                 auditArgs
+	events, state                         string
+	atOnce                                bool
+	settingArgs
+	out io.Writer
 }
 
 func (o operation) run(ctx context.Context, argv []string, stdout, stderr io.Writer) int {
@@ -53,12 +61,22 @@ func (o operation) run(ctx context.Context, argv []string, stdout, stderr io.Wri
 		return code
 	}
 	promise := promises[name]
-	mistakes := []error{required("database-url", *database)}
-	for _, need := range promise.needs {
-		mistakes = append(mistakes, required(need, s.Lookup(need).Value.String()))
+	alone := promise.alone != "" && s.Lookup(promise.alone).Value.String() != ""
+	var mistakes []error
+	if !alone {
+		mistakes = append(mistakes, required("database-url", *database))
+		for _, need := range promise.needs {
+			mistakes = append(mistakes, required(need, s.Lookup(need).Value.String()))
+		}
+	}
+	if promise.also != nil {
+		mistakes = append(mistakes, promise.also(a))
 	}
 	if code := s.refuse(mistakes...); code >= 0 {
 		return code
+	}
+	if alone {
+		return failed(ctx, stderr, name, act(ctx, nil, a))
 	}
 	pool, err := openPool(ctx, *database, 2)
 	if err != nil {
@@ -82,6 +100,8 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.jwksURI, "jwks-uri", "", "`URL` at which the agent publishes its keys")
 		s.StringVar(&a.name, "name", "", "`name` that people will read")
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
+		s.BoolVar(&a.test, "test", false, "for trying things out: also Brands that have proved no domain work with it")
+		s.StringVar(&a.contact, "contact", "", "`text`: whom to ask about it")
 	case "secrets":
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
@@ -93,22 +113,58 @@ func (o operation) flags(s settings, a *args) {
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
 		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
+	case "member":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+		s.StringVar(&a.email, "email", "", "`address` that is invited")
+		s.StringVar(&a.role, "role", "", "owner, security, support or viewer")
+		s.StringVar(&a.id, "id", "", "`id` of the member or invitation, as list shows it")
+		o.sealFlags(s, a)
 	case "apikey":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.name, "name", "unnamed", "`text`: what the key is for")
 		s.StringVar(&a.rights, "rights", "introspect", "comma-separated `list` of introspect, receipts, stepup, events, verify, admin")
 		s.StringVar(&a.id, "id", "", "`id` of the key, as list shows it")
+		o.sealFlags(s, a)
+		asOperator(s, a)
+	case "webhook":
+		flagsWebhook(s, a)
+		asOperator(s, a)
 	case "user":
 		s.StringVar(&a.subject, "subject", "", "`id` of the user at the Brand")
+		s.BoolVar(&a.yes, "yes", false, "erase for good")
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
-	case "brand":
+	case "grants":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand; to end all of an agent, none means every Brand")
+		a.grants.register(s)
+	case "audit":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+		a.audit.register(s)
+	case "brand", "brand domain", "scope", "detail", "idp", "change", "endpoint":
+		o.settingFlags(s, a)
 	}
+}
+
+// rules are those of the service, for whoever works on its database by hand. What
+// they end, the Brand's webhooks are told of by whichever instance is running.
+func rules(pool *pgxpool.Pool) *authority.Authority {
+	db := tenants.NewDB(pool)
+	return authority.New(authority.Config{
+		DB: db, Now: time.Now,
+		Announce: func(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, told []authority.Event) error {
+			outbox, err := events.NewOutbox(db, time.Now)
+			if err != nil {
+				return err
+			}
+			return outbox.Announce(ctx, tx, brand, told)
+		},
+	})
 }
 
 func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	registry := func(pool *pgxpool.Pool, a args) *agent.Registry {
-		return agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: a.dev, Now: time.Now})
+		return agent.NewRegistry(agent.RegistryConfig{
+			DB: pool, AllowLoopback: a.dev, Now: time.Now, Note: rules(pool).NoteAgent(authority.ByOperator()),
+		})
 	}
 	enable := func(on bool) func(context.Context, *pgxpool.Pool, args) error {
 		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
@@ -116,11 +172,17 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 		}
 	}
 	return operation{
-		noun: "agent", about: "list | add | enable | disable --issuer URL [--jwks-uri URL --name NAME]",
+		noun: "agent", about: "list | show | add | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"enable": enable(true), "disable": enable(false),
+			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent,
+			"approve": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				return registry(pool, a).Approve(ctx, a.issuer)
+			},
+			"reject": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				return registry(pool, a).Reject(ctx, a.issuer)
+			},
 			"add": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				return registry(pool, a).Register(ctx, agent.Agent{Issuer: a.issuer, JWKSURI: a.jwksURI, Name: a.name, Enabled: true})
+				return registry(pool, a).Register(ctx, agent.Agent{Issuer: a.issuer, JWKSURI: a.jwksURI, Name: a.name, Enabled: true, Test: a.test, Contact: a.contact})
 			},
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				all, err := registry(pool, a).List(ctx)
@@ -128,9 +190,9 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 					return err
 				}
 				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tKEYS")
+				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tKEYS")
 				for _, one := range all {
-					fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.JWKSURI)
+					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.JWKSURI)
 				}
 				return w.Flush()
 			},
@@ -139,15 +201,18 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 }
 
 func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	set := func(state tenants.State) func(context.Context, *pgxpool.Pool, args) error {
+	set := func(to func(context.Context, tenants.Editor, tenants.BrandID) error) func(context.Context, *pgxpool.Pool, args) error {
 		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-			return tenants.SetState(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand), state)
+			return to(ctx, operatorEdits(pool), tenants.BrandID(a.brand))
 		}
 	}
-	return operation{
-		noun: "brand", about: "list | pause | resume --brand ID",
+	if len(argv) > 0 && argv[0] == "domain" {
+		return runBrandDomain(ctx, argv[1:], nil, stdout, stderr)
+	}
+	brand := operation{
+		noun: "brand", about: "list | pause | resume | close | export | show | set | apply | check | logo | move --brand ID …; and brand domain",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"pause": set(tenants.Paused), "resume": set(tenants.Active),
+			"pause": set(tenants.Stop), "resume": set(tenants.Start), "close": closeBrand,
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				d := tenants.NewDirectory(tenants.NewDB(pool), time.Now)
 				ids, err := d.IDs(ctx)
@@ -166,20 +231,32 @@ func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 				return w.Flush()
 			},
 		},
-	}.run(ctx, argv, stdout, stderr)
+	}
+	maps.Copy(brand.verbs, brandVerbs())
+	return brand.run(ctx, argv, stdout, stderr)
 }
 
 func runUser(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	act := func(f func(*authority.Authority, context.Context, tenants.BrandID, string) error) func(context.Context, *pgxpool.Pool, args) error {
+	act := func(f func(*authority.Authority, context.Context, tenants.BrandID, authority.By, string) error) func(context.Context, *pgxpool.Pool, args) error {
 		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-			rules := authority.New(authority.Config{DB: tenants.NewDB(pool), Now: time.Now})
-			return f(rules, ctx, tenants.BrandID(a.brand), a.subject)
+			return f(rules(pool), ctx, tenants.BrandID(a.brand), authority.ByOperator(), a.subject)
 		}
 	}
 	return operation{
-		noun: "user", about: "suspend | resume --brand ID --subject ID",
+		noun: "user", about: "suspend | resume | erase --brand ID --subject ID",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"suspend": act((*authority.Authority).Suspend), "resume": act((*authority.Authority).Resume),
+			"suspend": act((*authority.Authority).Suspend), "resume": act((*authority.Authority).Resume), "erase": eraseUser,
 		},
 	}.run(ctx, argv, stdout, stderr)
+}
+
+// closeBrand is final. What it was broken off at, it goes on with when it is
+// typed again.
+func closeBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	n, err := rules(pool).Close(ctx, tenants.BrandID(a.brand), authority.ByOperator())
+	if err != nil {
+		return fmt.Errorf("%w; %d grants have ended: type it again for the rest", err, n)
+	}
+	fmt.Fprintf(a.out, "%s is closed for good, and %d grants have ended. Its public keys stay, for what was signed with them.\n", a.brand, n)
+	return nil
 }

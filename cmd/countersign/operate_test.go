@@ -57,14 +57,40 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 		"brand resume":  {"brand"},
 		"user suspend":  {"brand", "subject"},
 		"user resume":   {"brand", "subject"},
+		"user erase":    {"brand", "subject", "yes"},
+		"brand export":  {"brand"},
+		"keys destroy":  {"brand"},
 		"user suspend --brand " + string(w.Hotel.ID): {"subject"},
+		"brand close":       {"brand", "yes"},
+		"brand close --yes": {"brand"},
+		"brand close --brand " + string(w.Hotel.ID): {"yes"},
+		"grants list":   {"brand"},
+		"grants show":   {"brand", "grant"},
+		"audit verify":  {"brand"},
+		"audit export":  {"brand"},
 		"keys list":     {"brand"},
 		"keys rotate":   {"brand"},
 		"keys retire":   {"brand", "kid"},
 		"keys revoke":   {"brand", "kid", "reason"},
+		"member invite": {"brand", "email", "role", "master-key-file"},
+		"member remove": {"brand", "id", "master-key-file"},
+		"agent show":    {"issuer"},
 		"apikey create": {"brand"},
 		"apikey list":   {"brand"},
 		"apikey revoke": {"brand", "id"},
+
+		"webhook create":     {"brand", "url", "master-key-file"},
+		"endpoint show":      {"brand"},
+		"endpoint set":       {"brand", "url", "master-key-file"},
+		"endpoint remove":    {"brand", "master-key-file"},
+		"endpoint rotate":    {"brand", "master-key-file"},
+		"endpoint check":     {"brand", "master-key-file"},
+		"webhook list":       {"brand"},
+		"webhook rotate":     {"brand", "id", "master-key-file"},
+		"webhook disable":    {"brand", "id"},
+		"webhook enable":     {"brand", "id"},
+		"webhook deliveries": {"brand"},
+		"webhook replay":     {"brand", "id"},
 	} {
 		code, out, errs := typed(t, append(strings.Fields(line), "--database-url", database)...)
 		if code != 2 || out != "" || strings.Count(errs, "is required") != len(missing) {
@@ -82,7 +108,7 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 }
 
 func TestEveryOperationHasAPromise(t *testing.T) {
-	for _, noun := range []string{"agent", "brand", "user", "keys", "apikey"} {
+	for _, noun := range []string{"agent", "brand", "user", "grants", "audit", "keys", "apikey", "webhook", "scope", "detail", "idp", "change", "member", "tenant", "endpoint"} {
 		_, _, about := typed(t, noun)
 		verbs, _, _ := strings.Cut(strings.TrimPrefix(about, "countersign "+noun+": "), " --")
 		for verb := range strings.SplitSeq(verbs, " | ") {
@@ -99,6 +125,8 @@ func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
 	for _, line := range []string{
 		"brand pause", "brand resume", "user suspend --subject u1", "user resume --subject u1",
 		"apikey create", "apikey list", "apikey revoke --id x", "keys list", "keys retire --kid k",
+		"brand close --yes", "grants list", "grants show --grant x", "grants revoke --subject u1", "audit verify", "audit export",
+		"webhook list", "webhook deliveries", "webhook disable --id x", "webhook replay --id x",
 	} {
 		for _, brand := range []string{"nobody", "Not An Id"} {
 			code, out, errs := typed(t, append(strings.Fields(line), "--brand", brand, "--database-url", database)...)
@@ -130,7 +158,7 @@ func TestSuccessIsSaid(t *testing.T) {
 	if b := w.Reload(t, w.Hotel.ID); b.State != tenants.Active {
 		t.Errorf("the hotel is %s", b.State)
 	}
-	code, key, errs := typed(t, "apikey", "create", "--brand", hotel, "--database-url", database)
+	code, key, errs := typed(t, "apikey", "create", "--as-operator", "--brand", hotel, "--database-url", database)
 	if code != 0 || strings.Count(key, "\n") != 1 || !strings.HasPrefix(key, "cs_") {
 		t.Fatalf("exit %d, %d lines, %q", code, strings.Count(key, "\n"), errs)
 	}
@@ -157,9 +185,9 @@ func TestAnOperatorsMistakesHaveRemedies(t *testing.T) {
 		{"brand list --database-url " + silent, 1, "Is the database running?"},
 		{"brand list --database-url http://localhost:8080", 1, "expected postgres://"},
 		{"brand list", 2, "--database-url is required"},
-		{"brand", 2, "list | pause | resume"},
-		{"brand stop", 2, "list | pause | resume"},
-		{"brand --help", 0, "list | pause | resume"},
+		{"brand", 2, "list | pause | resume | close"},
+		{"brand stop", 2, "list | pause | resume | close"},
+		{"brand --help", 0, "list | pause | resume | close"},
 		{"brand pause --help", 0, "--brand id"},
 	} {
 		code, out, errs := typed(t, strings.Fields(tt.line)...)
@@ -232,6 +260,33 @@ func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
 	} {
 		if code, _, errs := typed(t, append(rotate, flags...)...); code != 1 || !strings.Contains(errs, "-name") {
 			t.Errorf("%v: exit %d, %q", flags, code, errs)
+		}
+	}
+}
+
+// What an operator does to an agent or a key stands in the trail.
+func TestOperatorsLeaveATrail(t *testing.T) {
+	w := authoritytest.New(t)
+	database := serviceURL(t, w)
+	keys, err := w.Keys.List(t.Context(), w.Hotel.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := w.Keys.Prepare(t.Context(), w.Hotel.ID, keys[0].Backend, keys[0].Alg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event, line := range map[string][]string{
+		"agent.disabled": {"agent", "disable", "--issuer", authoritytest.Agent},
+		"key.retired":    {"keys", "retire", "--brand", string(w.Hotel.ID), "--kid", next.KID},
+	} {
+		if code, _, stderr := typed(t, append(line, "--database-url", database)...); code != 0 {
+			t.Fatalf("%v: %d %s", line, code, stderr)
+		}
+		n := w.Count(t, `SELECT count(*) FROM audit_events
+			WHERE brand_id = 'harbor-hotel' AND event = $1 AND actor = 'operator' AND channel = 'cli'`, event)
+		if n != 1 {
+			t.Errorf("%s stands %d times in the trail", event, n)
 		}
 	}
 }

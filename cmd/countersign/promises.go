@@ -19,50 +19,188 @@ import (
 type promise struct {
 	needs []string // flags
 	said  func(args) string
+	also  func(args) error // what else is asked of the flags
+	alone string           // a flag with which it needs neither those nor a database
 }
 
 // promises of the operations, by what is typed. An empty id must not reach the
 // database: it would be nobody's, and the operator would believe in it.
 var promises = map[string]promise{
 	"agent list": {},
-	"agent add": {[]string{"issuer", "jwks-uri", "name"}, func(a args) string {
+	"agent add": {needs: []string{"issuer", "jwks-uri", "name"}, said: func(a args) string {
 		return fmt.Sprintf("%s (%s) is registered and may ask for delegations", a.issuer, a.name)
 	}},
-	"agent enable": {[]string{"issuer"}, func(a args) string {
+	"agent enable": {needs: []string{"issuer"}, said: func(a args) string {
 		return a.issuer + " is enabled"
 	}},
-	"agent disable": {[]string{"issuer"}, func(a args) string {
+	"agent disable": {needs: []string{"issuer"}, said: func(a args) string {
 		return a.issuer + " is disabled: no Brand recognises it until agent enable"
 	}},
 
-	"brand list": {},
-	"brand pause": {[]string{"brand"}, func(a args) string {
-		return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
+	"agent show":    {needs: []string{"issuer"}},
+	"tenant list":   {},
+	"agent check":   {needs: []string{"issuer"}},
+	"agent pending": {},
+	"agent approve": {needs: []string{"issuer"}, said: func(a args) string {
+		return a.issuer + " is registered and may ask for delegations"
 	}},
-	"brand resume": {[]string{"brand"}, func(a args) string {
-		return a.brand + " is active"
+	"agent reject": {needs: []string{"issuer"}, said: func(a args) string {
+		return a.issuer + " is refused and cannot apply again"
 	}},
 
-	"user suspend": {[]string{"brand", "subject"}, func(a args) string {
+	"brand list": {},
+	"brand pause": {needs: []string{"brand"}, said: func(a args) string {
+		return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
+	}},
+	"brand resume": {needs: []string{"brand"}, said: func(a args) string {
+		return a.brand + " is active"
+	}},
+	"brand close": {needs: []string{"brand"}, also: func(a args) error {
+		if a.yes {
+			return nil
+		}
+		return errors.New("--yes is required: closing ends every grant and cannot be undone; brand pause can")
+	}},
+
+	"brand show": {needs: []string{"brand"}},
+	"brand set": {needs: []string{"brand", "set"}, said: func(a args) string {
+		return a.brand + " is set"
+	}},
+	"brand apply": {needs: []string{"f"}},
+	"brand check": {needs: []string{"brand"}},
+	"brand logo": {needs: []string{"brand", "f"}, said: func(a args) string {
+		return "the logo of " + a.brand + " is changed"
+	}},
+	"brand export": {needs: []string{"brand"}},
+	"brand move":   {needs: []string{"brand", "mode", "public-url"}},
+
+	"brand domain list":  {needs: []string{"brand"}},
+	"brand domain add":   {needs: []string{"brand", "host"}},
+	"brand domain check": {needs: []string{"brand", "host"}},
+	"brand domain remove": {needs: []string{"brand", "host"}, said: func(a args) string {
+		return fmt.Sprintf("%s is no domain of %s any more", a.host, a.brand)
+	}},
+
+	"scope list": {needs: []string{"brand"}},
+	"scope set": {needs: []string{"brand", "scope", "set"}, said: func(a args) string {
+		return fmt.Sprintf("scope %s of %s is saved", a.scope, a.brand)
+	}},
+	"scope order": {needs: []string{"brand", "order"}, said: func(a args) string {
+		return "the scopes of " + a.brand + " are in order"
+	}},
+	"scope retire": {needs: []string{"brand", "scope"}, said: func(a args) string {
+		return fmt.Sprintf("scope %s of %s is off the card; grants live on without it", a.scope, a.brand)
+	}},
+	"scope restore": {needs: []string{"brand", "scope"}, said: func(a args) string {
+		return fmt.Sprintf("scope %s of %s is on the card", a.scope, a.brand)
+	}},
+
+	"detail list": {needs: []string{"brand"}},
+	"detail set": {needs: []string{"brand", "type", "set"}, said: func(a args) string {
+		return fmt.Sprintf("type %s of %s is saved", a.detailType, a.brand)
+	}},
+	"detail remove": {needs: []string{"brand", "type"}, said: func(a args) string {
+		return fmt.Sprintf("agents name type %s of %s no more; what people allowed stays as it is", a.detailType, a.brand)
+	}},
+
+	"idp list": {needs: []string{"brand"}},
+	"idp set": {needs: []string{"brand", "issuer"}, also: func(a args) error {
+		if a.login.Kind == tenants.KindAssertion {
+			return errors.Join(required("jwks-uri", a.login.JWKSURI), required("login-url", a.login.LoginURL))
+		}
+		return required("client-id", a.login.ClientID)
+	}},
+	"idp check": {needs: []string{"brand", "id"}},
+	"idp live":  {needs: []string{"brand", "id"}},
+	"idp remove": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("connection %s of %s is removed", a.id, a.brand)
+	}},
+
+	"change list": {needs: []string{"brand"}},
+	"change reject": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("change %s of %s is rejected", a.id, a.brand)
+	}},
+	"change apply": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("change %s of %s is applied", a.id, a.brand)
+	}},
+
+	"user suspend": {needs: []string{"brand", "subject"}, said: func(a args) string {
 		return fmt.Sprintf("%s is suspended at %s: agents get no token for them until user resume", a.subject, a.brand)
 	}},
-	"user resume": {[]string{"brand", "subject"}, func(a args) string {
+	"user resume": {needs: []string{"brand", "subject"}, said: func(a args) string {
 		return fmt.Sprintf("%s is not suspended at %s", a.subject, a.brand)
+	}},
+
+	"user erase": {needs: []string{"brand", "subject"}, also: func(a args) error {
+		if a.yes {
+			return nil
+		}
+		return errors.New("--yes is required: erasing ends this user's grants, takes away what they were shown, and cannot be undone")
+	}},
+
+	"grants list":   {needs: []string{"brand"}},
+	"grants show":   {needs: []string{"brand", "grant"}},
+	"grants revoke": {also: whichGrants},
+
+	"audit verify": {needs: []string{"brand"}, alone: "file", also: func(a args) error {
+		if a.audit.since != 0 {
+			return errors.New("--since is for export: a chain is verified from its beginning, or after --expect")
+		}
+		return nil
+	}},
+	"audit export": {needs: []string{"brand"}, also: func(a args) error {
+		if a.audit.file != "" || a.audit.expect != "" {
+			return errors.New("--file and --expect are for verify: export prints, so redirect it into a file")
+		}
+		return nil
 	}},
 
 	"keys list":   {needs: []string{"brand"}},
 	"keys rotate": {needs: []string{"brand"}},
-	"keys retire": {[]string{"brand", "kid"}, func(a args) string {
+	"keys retire": {needs: []string{"brand", "kid"}, said: func(a args) string {
 		return fmt.Sprintf("%s of %s is retired", a.kid, a.brand)
 	}},
-	"keys revoke": {needs: []string{"brand", "kid", "reason"}},
+	"keys destroy": {needs: []string{"brand"}},
+	"keys revoke":  {needs: []string{"brand", "kid", "reason"}},
 
 	"secrets rewrap": {needs: []string{"vault-addr", "master-key-file"}},
 
+	"member list":   {needs: []string{"brand"}},
+	"member invite": {needs: []string{"brand", "email", "role", "master-key-file"}},
+	"member role":   {needs: []string{"brand", "id", "role", "master-key-file"}},
+	"member remove": {needs: []string{"brand", "id", "master-key-file"}},
+	"member withdraw": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("invitation %s of %s leads nowhere any more", a.id, a.brand)
+	}},
+
 	"apikey create": {needs: []string{"brand"}},
 	"apikey list":   {needs: []string{"brand"}},
-	"apikey revoke": {[]string{"brand", "id"}, func(a args) string {
+	"apikey rotate": {needs: []string{"brand", "id"}},
+	"apikey revoke": {needs: []string{"brand", "id"}, said: func(a args) string {
 		return fmt.Sprintf("API key %s of %s is revoked", a.id, a.brand)
+	}},
+
+	"endpoint show":   {needs: []string{"brand"}},
+	"endpoint set":    {needs: []string{"brand", "url", "master-key-file"}},
+	"endpoint remove": {needs: []string{"brand", "master-key-file"}},
+	"endpoint rotate": {needs: []string{"brand", "master-key-file"}, also: func(a args) error {
+		if a.atOnce && !a.asOperator {
+			return errors.New("--at-once is for --as-operator: an owner does that on the dashboard")
+		}
+		return nil
+	}},
+	"endpoint check": {needs: []string{"brand", "master-key-file"}},
+
+	"webhook create":     {needs: []string{"brand", "url", "master-key-file"}},
+	"webhook list":       {needs: []string{"brand"}},
+	"webhook rotate":     {needs: []string{"brand", "id", "master-key-file"}},
+	"webhook deliveries": {needs: []string{"brand"}},
+	"webhook replay":     {needs: []string{"brand", "id"}},
+	"webhook disable": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("webhook %s of %s is off: what was still to be sent is kept for replay", a.id, a.brand)
+	}},
+	"webhook enable": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("webhook %s of %s is on; webhook replay sends what it missed", a.id, a.brand)
 	}},
 }
 

@@ -18,7 +18,10 @@ import (
 type readiness struct {
 	PublicURL    string       `json:"public_url"`
 	DatabaseURL  string       `json:"database_url"`
+	MasterKey    string       `json:"master_key_file"` // for commands that seal a secret
 	DashboardURL string       `json:"dashboard_url"`
+	ConsoleLink  string       `json:"console_link"` // owns the demo Brands; works once
+	MailURL      string       `json:"mail_url"`     // what would have been mailed
 	Brands       []readyBrand `json:"brands"`
 	Agent        readyAgent   `json:"agent"`
 }
@@ -51,7 +54,7 @@ type readyAgent struct {
 
 func describe(publicURL, databaseURL string, brands []*demoBrand, identity *pa.Identity, data string) readiness {
 	r := readiness{
-		PublicURL: publicURL, DatabaseURL: databaseURL, DashboardURL: publicURL + "/console",
+		PublicURL: publicURL, DatabaseURL: databaseURL, MasterKey: filepath.Join(data, "master.key"), DashboardURL: publicURL + "/console",
 		Agent: readyAgent{
 			Issuer: identity.Issuer, JWKSURI: identity.JWKSURI, KeyFile: filepath.Join(data, "agent", "key.json"),
 		},
@@ -59,7 +62,7 @@ func describe(publicURL, databaseURL string, brands []*demoBrand, identity *pa.I
 	for _, d := range brands {
 		b := readyBrand{
 			ID: string(d.brand.ID), Name: d.brand.Name, InterfaceURL: d.brand.InterfaceURL, CardURL: d.brand.CardURL(),
-			Issuer: d.brand.Issuer, Audience: demoAudience, IDPIssuer: d.provider.Issuer(), APIKey: d.apiKey,
+			Issuer: d.brand.Issuer, Audience: d.audience, IDPIssuer: d.provider.Issuer(), APIKey: d.apiKey,
 			metadataURL: d.brand.MetadataURL(), jwksURL: d.brand.JWKSURI(), devicePage: d.pages + "/device",
 		}
 		for _, u := range d.users {
@@ -131,15 +134,29 @@ func (r readiness) print(w io.Writer, data, readyFile string) {
 	}
 	fmt.Fprintln(w, "\nThen open the link it prints, and sign in as alex with the password demo (or sam, also demo).")
 	hotel := r.Brands[0].InterfaceURL
+	fmt.Fprintln(w, "Talk to the Brands' agents; they ask for what they may not do yet:")
+	fmt.Fprintln(w)
+	for _, b := range r.Brands {
+		text := "Order champagne"
+		if b.ID == string(demoOutfitter) {
+			text = "Where is my parcel?"
+		}
+		fmt.Fprintln(w, " ", pasted(b.InterfaceURL, "pa", "send", "--follow", "--text", text))
+	}
+	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Check the token as the Brand would:\n\n  %s |\n    %s\n", pasted(hotel, "pa", "token"), pasted(hotel, "verify", "token", "-"))
 	fmt.Fprintln(w, "\nSee and end what agents may do:")
 	for _, b := range r.Brands {
 		fmt.Fprintf(w, "  %s/b/%s/agents\n", r.PublicURL, b.ID)
 	}
+	if r.ConsoleLink != "" {
+		fmt.Fprintf(w, "\nOwn the demo Brands on the dashboard; this link works once, the next start prints another:\n  %s\n", r.ConsoleLink)
+		fmt.Fprintf(w, "Or sign up for a Brand of your own at %s; mail stays at %s\n", r.DashboardURL, r.MailURL)
+	}
 	if readyFile == "" {
-		fmt.Fprintln(w, "\nFor scripts, and for the database URL that an operator's commands need: --ready-file FILE")
+		fmt.Fprintln(w, "\nBe the Brand, or the operator: --ready-file FILE writes API keys, the database URL and more.")
 	} else {
-		fmt.Fprintf(w, "\nFor scripts, and with the database URL that an operator's commands need: %s\n", readyFile)
+		fmt.Fprintf(w, "\nBe the Brand, or the operator: API keys, the database URL and more are in %s\n", readyFile)
 	}
 	fmt.Fprintln(w, "\nStop with Ctrl-C. Everything is kept for next time in", rel)
 }

@@ -50,7 +50,7 @@ func rewrapSecrets(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	}
 	total := 0
 	for _, id := range ids {
-		n, err := tenants.RewrapLogins(ctx, db, vault.Sealer(previous), id)
+		n, err := tenants.Rewrap(ctx, db, vault.Sealer(previous), id)
 		total += n
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,13 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"countersign.dev/authority/signing"
 	"countersign.dev/migrations"
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/mail"
 	"countersign.dev/web"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -26,6 +31,9 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	masterFile := s.String("master-key-file", "", "`file` with the master key, created on the first start (required)")
 	trusted := s.String("trusted-proxies", defaultProxies, "our own proxies, as comma-separated `networks`; only they are believed in X-Forwarded-For")
 	metrics := s.String("metrics-addr", "", "`address` to serve /metrics at; empty: nowhere. Keep it off the internet")
+	smtp := s.String("smtp-url", "", "`URL` of the mail server: smtps://user:password@host:465, or smtp://… with STARTTLS; empty: nobody can sign up")
+	from := s.String("mail-from", "", "`address` that mail comes from")
+	audience := s.String("hosted-audience", "", "`text` that agents name as the audience of all hosted Brands; empty: the public URL. Never change it")
 	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
 	var vault, former vaultFlags
 	vault.register(s, "vault")
@@ -42,7 +50,8 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		errProxies = errors.New("--trusted-proxies: name the networks of the proxies before this address")
 	}
 	origin, errOrigin := parsePublicURL(*public)
-	if code := s.refuse(errLevel, errProxies, errOrigin, distinct(vault, former), required("database-url", *database), required("master-key-file", *masterFile)); code >= 0 {
+	sender, errMail := openMail(*smtp, *from)
+	if code := s.refuse(errLevel, errProxies, errOrigin, errMail, distinct(vault, former), required("database-url", *database), required("master-key-file", *masterFile)); code >= 0 {
 		return code
 	}
 	err := func() error {
@@ -72,7 +81,8 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		}
 		p, err := wire(ctx, pool, config{
 			vault: keys, former: old, metrics: registry,
-			publicURL: origin, cookieName: "__Host-countersign", master: master,
+			publicURL: origin, cookieName: "__Host-countersign", consoleCookie: "__Host-countersign-console", master: master,
+			mail: sender, hosted: tenants.Provider{ID: hostedProvider, Name: "Countersign", Audience: cmp.Or(*audience, origin), Shared: true},
 			addresses: web.Addresses{Trusted: proxies}, log: log,
 		})
 		if err != nil {
@@ -81,10 +91,23 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		if err := p.selfTest(ctx); err != nil {
 			return err
 		}
+		if err := tenants.SaveProvider(ctx, p.db, p.hosted, time.Now()); err != nil {
+			return err
+		}
+		if err := p.registerTestAgent(ctx); err != nil {
+			return err
+		}
+		if sender == nil {
+			log.WarnContext(ctx, "no mail server: nobody can sign up, be invited or come back; see --smtp-url")
+		}
 		if keys == nil {
 			log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
 		}
-		go p.upkeep(ctx)
+		// What works in the background ends before the pool goes.
+		ctx, cancel := context.WithCancel(ctx)
+		var background sync.WaitGroup
+		defer func() { cancel(); background.Wait() }()
+		background.Go(func() { p.background(ctx) })
 		if *metrics != "" {
 			l, err := net.Listen("tcp", *metrics)
 			if err != nil {
@@ -102,6 +125,24 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		return web.Serve(ctx, l, p.handler, log)
 	}()
 	return failed(ctx, stderr, "serve", err)
+}
+
+// hostedProvider is the operator's own Provider.
+const hostedProvider = "hosted"
+
+// openMail returns nobody for no server.
+func openMail(server, from string) (mail.Sender, error) {
+	switch {
+	case server == "" && from == "":
+		return nil, nil
+	case server == "" || from == "":
+		return nil, errors.New("--smtp-url and --mail-from: give both or none")
+	}
+	s, err := mail.NewSMTP(server, from)
+	if err != nil {
+		return nil, fmt.Errorf("--smtp-url, --mail-from: %w", err)
+	}
+	return s, nil
 }
 
 // defaultProxies is right where a proxy on the same machine ends TLS.

@@ -58,8 +58,8 @@ func TestReadyPrintsCommandsThatCanBePasted(t *testing.T) {
 		{filepath.Join(cwd, defaultData), "", shell.Program() + " pa login --card http://localhost:8080/a2a/harbor-hotel\n"},
 		{filepath.Join(filepath.Dir(cwd), "a b"), "", shell.Program() + " pa login --data '../a b' --card http://localhost:8080/a2a/harbor-hotel\n"},
 		{filepath.Join(filepath.Dir(cwd), "a b"), "", shell.Program() + " verify token - --card http://localhost:8080/a2a/harbor-hotel\n"},
-		{filepath.Join(cwd, defaultData), "", "database URL that an operator's commands need: --ready-file FILE"},
-		{filepath.Join(cwd, defaultData), "ready.json", "database URL that an operator's commands need: ready.json"},
+		{filepath.Join(cwd, defaultData), "", "Be the Brand, or the operator: --ready-file FILE"},
+		{filepath.Join(cwd, defaultData), "ready.json", "the database URL and more are in ready.json"},
 	} {
 		var out bytes.Buffer
 		r.print(&out, tt.data, tt.readyFile)

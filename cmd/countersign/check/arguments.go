@@ -12,6 +12,7 @@ import (
 type arguments struct {
 	file                         string
 	card, jwks, issuer, audience string
+	status                       string
 	paJWT, paJWKS, paAudience    string
 	at                           time.Time
 	allowSplit, json             bool
@@ -26,6 +27,7 @@ func parseArguments(args []string) (arguments, error) {
 	flags.StringVar(&a.jwks, "jwks", "", "")
 	flags.StringVar(&a.issuer, "issuer", "", "")
 	flags.StringVar(&a.audience, "audience", "", "")
+	flags.StringVar(&a.status, "status", "", "")
 	flags.StringVar(&a.paJWT, "pa-jwt", "", "")
 	flags.StringVar(&a.paJWKS, "pa-jwks", "", "")
 	flags.StringVar(&a.paAudience, "pa-audience", "", "")
@@ -47,6 +49,9 @@ func parseArguments(args []string) (arguments, error) {
 		}
 		a.file, args = args[0], args[1:]
 	}
+	if err := noneEmpty(flags); err != nil {
+		return a, err
+	}
 	if at != "" {
 		var err error
 		if a.at, err = parseTime(at); err != nil {
@@ -56,10 +61,23 @@ func parseArguments(args []string) (arguments, error) {
 	return a, a.complete()
 }
 
+// noneEmpty refuses a flag that is given and empty, as of a variable of the shell
+// that is not set: it would be as if it were not there, and nothing compared with it.
+func noneEmpty(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "" {
+			err = fmt.Errorf("--%s is given and empty", f.Name)
+		}
+	})
+	return err
+}
+
 func (a arguments) complete() error {
 	switch {
 	case a.file == "":
 		return errors.New(`no FILE with the token; "-" reads standard input`)
+	case isJWT(a.file): // the error of opening it would print it
+		return errors.New(`this is a token and no FILE: pipe it in and give "-", since a command line stands in histories and process lists`)
 	case a.card == "" && a.jwks == "":
 		return errors.New("nothing to check it against: --card URL, or --jwks FILE with --issuer and --audience")
 	case a.card == "" && (a.issuer == "" || a.audience == ""):
@@ -68,6 +86,8 @@ func (a arguments) complete() error {
 		return errors.New("--pa-jwks checks a pa-jwt, and there is no --pa-jwt")
 	case a.paJWKS != "" && a.paAudience == "":
 		return errors.New("--pa-jwks needs --pa-audience: the audience that the Brand's Provider assigned")
+	case a.paJWKS == "" && a.paAudience != "":
+		return errors.New("--pa-audience is compared when the pa-jwt is checked, which needs --pa-jwks")
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ type subject struct {
 	keys             verify.Keys
 	issuer, audience string
 
+	status string // the status list; empty: none was given
+
 	paJWT      string // empty: none was given
 	paKeys     *verify.Keys
 	paAudience string
@@ -55,7 +57,25 @@ func gather(ctx context.Context, a arguments, stdin io.Reader) (subject, error) 
 	if s.token, err = findToken(data, s.issuer, s.audience); err != nil {
 		return s, err
 	}
+	if err := s.gatherStatus(a); err != nil {
+		return s, err
+	}
 	return s, s.gatherAgent(ctx, client, a)
+}
+
+// gatherStatus reads a saved list. An empty file is no list that was looked at.
+func (s *subject) gatherStatus(a arguments) error {
+	if a.status == "" {
+		return nil
+	}
+	data, err := readFile(a.status, nil)
+	if s.status = strings.TrimSpace(string(data)); err == nil && s.status == "" {
+		err = fmt.Errorf("%s is empty", a.status)
+	}
+	if err != nil {
+		return fmt.Errorf("read the status list: %w", err)
+	}
+	return nil
 }
 
 func (s *subject) gatherAgent(ctx context.Context, client discovery.Client, a arguments) error {
@@ -63,8 +83,7 @@ func (s *subject) gatherAgent(ctx context.Context, client discovery.Client, a ar
 		return nil
 	}
 	s.paJWT = a.paJWT
-	// A JWT always has dots and begins with the base64url of `{"`.
-	if !strings.HasPrefix(a.paJWT, "eyJ") {
+	if !isJWT(a.paJWT) {
 		data, err := readFile(a.paJWT, nil)
 		if err != nil {
 			return fmt.Errorf("read the pa-jwt: %w", err)
@@ -81,6 +100,9 @@ func (s *subject) gatherAgent(ctx context.Context, client discovery.Client, a ar
 	s.paKeys = &keys
 	return nil
 }
+
+// isJWT tells a token from the name of a file: it begins with the base64url of `{"`.
+func isJWT(s string) bool { return strings.HasPrefix(s, "eyJ") }
 
 // readKeys takes a URL or a file.
 func readKeys(ctx context.Context, client discovery.Client, what, from string) (verify.Keys, error) {

@@ -17,6 +17,16 @@ func TestWithoutATokenThereIsNoVerdict(t *testing.T) {
 	}
 }
 
+// A token in the place of FILE is told apart, and printed nowhere.
+func TestATokenIsNoFile(t *testing.T) {
+	s := newScene(t)
+	token := s.token(nil)
+	code, out, errs := verifyCommand("", "token", token, "--card", s.url)
+	if code != exitUnknown || !strings.Contains(errs, "pipe it in") || strings.Contains(out+errs, token) {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
 func TestMistakesOfTheCardHaveRemedies(t *testing.T) {
 	s := newScene(t)
 	gone := httptest.NewServer(nil)

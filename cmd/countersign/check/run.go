@@ -18,7 +18,7 @@ const (
 	exitUnknown = 2
 )
 
-const usage = `countersign verify - check what an agent shows, rule by rule
+const usage = `countersign verify - check what an agent shows, and what a Brand signed, rule by rule
 
   countersign verify token FILE --card URL
   countersign verify token FILE --jwks FILE --issuer URL --audience URL
@@ -30,6 +30,9 @@ file; "-" reads standard input. The second form needs no network.
   --jwks FILE         the Brand's saved keys, instead of fetching them
   --issuer URL        the Brand's issuer, where there is no card
   --audience URL      the Brand's interface URL, where there is no card
+  --status FILE       the Brand's saved status list, to check that the token
+                      has not been revoked or suspended; it must not have
+                      expired, and its address stands in the token
   --pa-jwt JWT|FILE   the pa-jwt sent beside the token, to check that the
                       token was issued to the agent that shows it
   --pa-jwks URL|FILE  that agent's published keys, to check the pa-jwt too
@@ -38,7 +41,31 @@ file; "-" reads standard input. The second form needs no network.
   --allow-split       accept OAuth URLs on another origin than the interface
   --json              write the verdict as JSON
 
-Exit codes: 0 the token holds, 1 it is refused, 2 it could not be judged.
+What a Brand signed is checked from saved files, without a network:
+
+  countersign verify receipt FILE --jwks FILE --audience URL
+  countersign verify log FILE --jwks FILE --issuer URL
+  countersign verify card FILE [--metadata FILE]
+
+A receipt is {jws, claims}, as it stands in the metadata of an answer. A log is
+receipts.ndjson of an export, or a checkpoint.
+
+  --archive FILE      the Brand's saved jwks-archive.json: what a revoked key
+                      signed counts only where the log shows it to be older
+  --checkpoint FILE   the checkpoint that you kept, or checkpoints.ndjson; where
+                      no line counts, since its key is unknown or revoked, the
+                      verdict is no
+  --former-issuer URL what the Brand's issuer was when the checkpoint was kept, if
+                      the Brand has moved since; once for each
+  --entry FILE        with it, of a receipt: what {issuer}/log/entries/N said,
+  --inclusion FILE    and {issuer}/log/inclusion?seq=N&size=M
+  --consistency FILE  with it, of a newer checkpoint: what
+                      {issuer}/log/consistency?from=N&to=M said
+  --witness KEY|FILE  demand that this witness has signed the checkpoint, FILE or
+                      --checkpoint being what countersign witness wrote
+  --receipts FILE     of a task receipt: its receipts, a line each
+
+Exit codes: 0 it holds, 1 it is refused, 2 it could not be judged.
 `
 
 // errRefused ends a run whose verdict has been printed.
@@ -54,12 +81,17 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage, shell.Note())
 		return exitGood
-	case "token":
+	case "token", "receipt", "log", "card":
 	default:
 		fmt.Fprintf(stderr, "countersign verify: there is no %q.\n\n%s%s", args[0], usage, shell.Note())
 		return exitUnknown
 	}
-	err := run(ctx, args[1:], stdin, stdout)
+	var err error
+	if args[0] == "token" {
+		err = run(ctx, args[1:], stdin, stdout)
+	} else {
+		err = runSaved(args[0], args[1:], stdin, stdout)
+	}
 	switch {
 	case err == nil:
 		return exitGood

@@ -18,6 +18,7 @@ type verdict struct {
 	Reason     string             `json:"reason,omitempty"`
 	PAJWT      verify.Report      `json:"pa_jwt,omitempty"`
 	Checks     verify.Report      `json:"checks"`
+	Status     verify.Report      `json:"status_list,omitempty"`
 	Delegation *verify.Delegation `json:"delegation,omitempty"`
 }
 
@@ -51,8 +52,24 @@ func judge(s subject) (verdict, error) {
 		v.Reason = reason(s, err)
 		return v, nil
 	}
+	if s.status != "" {
+		if v.Status, err = judgeStatus(s, d); err != nil {
+			v.Reason = err.Error()
+			return v, nil
+		}
+	}
 	v.Valid, v.Delegation = true, &d
 	return v, nil
+}
+
+// judgeStatus looks at the list first, then at what it says of the token.
+func judgeStatus(s subject, d verify.Delegation) (verify.Report, error) {
+	list, report, err := verify.ParseStatusList(s.keys, s.status, s.now)
+	if err != nil {
+		return report, err
+	}
+	of, err := list.Judge(d, s.now)
+	return append(report, of...), err
 }
 
 // reason says why the token is refused. That the key is unknown explains nothing
@@ -81,7 +98,7 @@ func claimedIssuer(jwt string) string {
 	return issuer
 }
 
-var marks = map[verify.Result]string{verify.Passed: "✓", verify.Failed: "✗", verify.Skipped: "–"}
+var marks = map[verify.Result]string{verify.Passed: "✓", verify.Failed: "✗", verify.Skipped: "–", verify.Flagged: "!"}
 
 func (v verdict) print(w io.Writer) error {
 	var b strings.Builder
@@ -96,9 +113,13 @@ func (v verdict) print(w io.Writer) error {
 	}
 	section("The pa-jwt", v.PAJWT)
 	section("The delegation token", v.Checks)
-	if v.Valid {
-		fmt.Fprintln(&b, "\nIt holds, as far as can be known offline: whether it was revoked since, only the Brand's authority knows.")
-	} else {
+	section("The status list", v.Status)
+	switch {
+	case v.Valid && len(v.Status) > 0:
+		fmt.Fprintln(&b, "\nIt holds, and had not been revoked or suspended when the list was made.")
+	case v.Valid:
+		fmt.Fprintln(&b, "\nIt holds, as far as can be known offline: whether it was revoked since, the Brand's status list says (--status).")
+	default:
 		fmt.Fprintf(&b, "\nRefused: %s\n", printable(v.Reason))
 	}
 	_, err := io.WriteString(w, b.String())

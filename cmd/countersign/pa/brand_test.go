@@ -163,7 +163,7 @@ func newIdentity(t *testing.T) (id *Identity, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := id.StoreAudience(audience); err != nil {
+	if err := id.StoreAudiences(audience, nil); err != nil {
 		t.Fatal(err)
 	}
 	return id, dir

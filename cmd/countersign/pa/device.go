@@ -24,11 +24,15 @@ type Started struct {
 }
 
 // start asks for a delegation (RFC 8628 §3.1).
-func (j *journey) start(ctx context.Context, scopes []string) (Started, error) {
-	answer, err := j.post(ctx, j.brand.DeviceEndpoint, url.Values{
+func (j *journey) start(ctx context.Context, scopes []string, details string) (Started, error) {
+	form := url.Values{
 		"client_id": {j.identity.Issuer},
 		"scope":     {strings.Join(scopes, " ")},
-	})
+	}
+	if details != "" {
+		form.Set("authorization_details", details)
+	}
+	answer, err := j.post(ctx, j.brand.DeviceEndpoint, form)
 	if err != nil {
 		return Started{}, fmt.Errorf("ask for a delegation: %w", err)
 	}

@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -23,7 +25,11 @@ type Identity struct {
 	Issuer   string // also the client_id
 	JWKSURI  string // where the world finds the public key
 	Name     string
-	Audience string // assigned by the Brand's Provider; empty when none is stored
+	Audience string // assigned by a Provider; empty when none is stored
+	// At are the audiences of Providers, by interface URL; one that ends with a slash
+	// stands for every Brand below it. Where there are any, a Brand that is not among
+	// them is told none: the pa-jwt would be good at others.
+	At map[string]string
 
 	folder string
 	key    jose.JSONWebKey
@@ -35,6 +41,8 @@ type agentFile struct {
 	JWKSURI  string `json:"jwks_uri"`
 	Name     string `json:"name"`
 	Audience string `json:"audience,omitempty"`
+
+	At map[string]string `json:"audiences,omitempty"`
 }
 
 // CreateIdentity writes an agent's identity below the data folder dir and
@@ -76,7 +84,7 @@ func LoadIdentity(dir string) (*Identity, error) {
 		return nil, err
 	}
 	return &Identity{
-		Issuer: file.Issuer, JWKSURI: file.JWKSURI, Name: file.Name, Audience: file.Audience,
+		Issuer: file.Issuer, JWKSURI: file.JWKSURI, Name: file.Name, Audience: file.Audience, At: file.At,
 		folder: folder, key: key,
 	}, nil
 }
@@ -93,14 +101,27 @@ func IdentityFromKey(path, issuer string) (*Identity, error) {
 	return &Identity{Issuer: issuer, key: key}, nil
 }
 
-// StoreAudience notes the audience that the Provider assigned.
-func (id *Identity) StoreAudience(audience string) error {
-	id.Audience = audience
+// StoreAudiences notes what Providers assigned.
+func (id *Identity) StoreAudiences(audience string, at map[string]string) error {
+	id.Audience, id.At = audience, at
 	return id.store()
 }
 
+// audienceAt is what to name at the Brand with this interface URL.
+func (id *Identity) audienceAt(brand string) string {
+	if own, there := id.At[brand]; there || len(id.At) == 0 {
+		return cmp.Or(own, id.Audience)
+	}
+	for place, audience := range id.At {
+		if strings.HasSuffix(place, "/") && strings.HasPrefix(brand, place) {
+			return audience
+		}
+	}
+	return ""
+}
+
 func (id *Identity) store() error {
-	data, err := json.MarshalIndent(agentFile{id.Issuer, id.JWKSURI, id.Name, id.Audience}, "", "  ")
+	data, err := json.MarshalIndent(agentFile{id.Issuer, id.JWKSURI, id.Name, id.Audience, id.At}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -142,3 +142,34 @@ func TestWhatABrandWouldRefuseIsNotSigned(t *testing.T) {
 		}
 	}
 }
+
+// M3: a pa-jwt names the audience of the Brand's own Provider. Where the audiences
+// are known, a Brand that is not among them is told none: it could use what it is
+// told at the others.
+func TestWhichAudienceABrandIsTold(t *testing.T) {
+	id, dir := newIdentity(t)
+	if got := id.audienceAt("https://anybody.example"); got != audience {
+		t.Errorf("one audience for all: %q", got)
+	}
+	at := map[string]string{"https://host.example/a2a/": "urn:shared", "https://shop.example/support": "urn:shop"}
+	if err := id.StoreAudiences("urn:shared", at); err != nil {
+		t.Fatal(err)
+	}
+	id, err := LoadIdentity(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for brand, want := range map[string]string{
+		"https://shop.example/support":     "urn:shop",
+		"https://host.example/a2a/hotel":   "urn:shared",
+		"https://host.example/a2a":         "",
+		"https://host.example.evil/a2a/x":  "",
+		"https://shop.example/support/oh":  "",
+		"https://evil.example/a2a/hotel":   "",
+		"https://evil.example/support?x=1": "",
+	} {
+		if got := id.audienceAt(brand); got != want {
+			t.Errorf("%s is told %q, not %q", brand, got, want)
+		}
+	}
+}

@@ -44,16 +44,16 @@ func setOut(ctx context.Context, o Options) (*journey, error) {
 	if o.Wait == nil {
 		o.Wait = sleep
 	}
-	if o.Audience == "" {
-		o.Audience = o.Identity.Audience
-	}
-	if o.Audience == "" {
-		return nil, errors.New("no audience; the Brand's Provider assigns one (--aud)")
-	}
 	client := discovery.Client{Transport: o.Transport}
 	brand, err := client.Find(ctx, o.Card, o.AllowSplit)
 	if err != nil {
 		return nil, err
+	}
+	if o.Audience == "" {
+		o.Audience = o.Identity.audienceAt(brand.Interface)
+	}
+	if o.Audience == "" {
+		return nil, errors.New("no audience; the Brand's Provider assigns one (--aud)")
 	}
 	return &journey{
 		brand: brand, client: client, identity: o.Identity, now: o.Now, wait: o.Wait,

@@ -17,6 +17,7 @@ type Options struct {
 	Sub        string   // which of the agent's users is asking
 	Audience   string   // empty: the one stored with the identity
 	Scopes     []string // empty: everything on the card
+	Details    string   // authorization_details, as JSON (RFC 9396); empty: none
 	TokenFile  string   // empty: nothing is stored
 	AllowSplit bool     // OAuth URLs may lie on another origin
 
@@ -53,7 +54,7 @@ func Login(ctx context.Context, o Options) (Tokens, error) {
 	if o.Found != nil {
 		o.Found(j.brand)
 	}
-	started, err := j.start(ctx, scopes)
+	started, err := j.start(ctx, scopes, o.Details)
 	if err != nil {
 		return Tokens{}, err
 	}

@@ -266,3 +266,25 @@ func TestARefusedStartIsPassedOn(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestDetailsAreSentAsTheyAre(t *testing.T) {
+	id, dir := newIdentity(t)
+	b := newBrand(t, id, granted(1, "stay:read"))
+	o := b.options(id, dir)
+	o.Details = `[{"type":"stay_charge","amount":200}]`
+	if _, err := Login(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Details = ""
+	if _, err := Login(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.forms[0].Get("authorization_details"); got != `[{"type":"stay_charge","amount":200}]` {
+		t.Errorf("sent %s", got)
+	}
+	for _, form := range b.forms[1:] {
+		if form.Has("authorization_details") {
+			t.Errorf("without any: %v", form)
+		}
+	}
+}

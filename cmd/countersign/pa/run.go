@@ -23,6 +23,7 @@ const usage = `countersign pa - a personal agent, from the command line
   countersign pa token   --card URL   print the access token, refreshed if it is about to end
   countersign pa refresh --card URL   refresh now
   countersign pa revoke  --card URL   end the delegation
+  countersign pa send    --card URL --text WORDS   say something to the Brand's agent
   countersign pa sign                 print one pa-jwt
   countersign pa help                 this text
 
@@ -35,7 +36,7 @@ Exit codes: 0 done, 3 the person said no, 4 nobody answered in time, 1 anything 
 // Run is "countersign pa" with what follows it. It returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	commands := map[string]func(context.Context, *command) error{
-		"login": runLogin, "token": runToken, "refresh": runRefresh, "revoke": runRevoke, "sign": runSign,
+		"login": runLogin, "token": runToken, "refresh": runRefresh, "revoke": runRevoke, "sign": runSign, "send": runSend,
 	}
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage, shell.Note())

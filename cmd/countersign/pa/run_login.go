@@ -11,11 +11,12 @@ import (
 )
 
 func runLogin(ctx context.Context, c *command) error {
-	var scope string
+	var scope, details string
 	var withQR bool
 	c.brandFlags()
 	c.flags.StringVar(&c.sub, "sub", "alex-phone", "which of the agent's `user`s is asking")
 	c.flags.StringVar(&scope, "scope", "", "what to ask for, as `ids` with spaces between (default: everything on the card)")
+	c.flags.StringVar(&details, "details", "", "what the scopes are to allow, more exactly: authorization_details as `JSON`, of types that the Brand has")
 	c.flags.BoolVar(&withQR, "qr", false, "draw the QR code even where it is of little use")
 	if err := c.parse(); err != nil {
 		return err
@@ -27,7 +28,7 @@ func runLogin(ctx context.Context, c *command) error {
 	if err != nil {
 		return err
 	}
-	o.Scopes = strings.Fields(scope)
+	o.Scopes, o.Details = strings.Fields(scope), details
 	if c.json {
 		return loginForPrograms(ctx, c.stdout, o)
 	}

@@ -255,3 +255,18 @@ func TestSecretsStayHidden(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Who gets no answer can send the same message again: its id is drawn before it is
+// sent, and said.
+func TestSendSaysItsMessageOnErrorsToo(t *testing.T) {
+	_, dir := newIdentity(t)
+	send := []string{"send", "--data", dir, "--card", "http://127.0.0.1:1", "--text", "Order champagne."}
+	_, _, errs := pa(send...)
+	_, id, _ := strings.Cut(errs, "--message ")
+	if id, _, _ = strings.Cut(id, "\n"); len(id) < 20 {
+		t.Errorf("%q", errs)
+	}
+	if code, _, errs := pa(append(send, "--message", id)...); code != exitFault || !strings.Contains(errs, "--message "+id) {
+		t.Errorf("again as %s: exit %d, %q", id, code, errs)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"countersign.dev/cmd/countersign/filelock"
 )
 
 // Store is the file an agent keeps its tokens in: JSON, by the Brand's issuer and
@@ -128,7 +130,7 @@ func (s Store) locked(ctx context.Context, do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
 		return fmt.Errorf("make room for the token file: %w", err)
 	}
-	release, err := lock(ctx, s.Path+".lock")
+	release, err := filelock.Take(ctx, s.Path+".lock")
 	if err != nil {
 		return fmt.Errorf("lock the token file: %w", err)
 	}

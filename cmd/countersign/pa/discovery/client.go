@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 const (
 	maxAnswer = 64 << 10
 	timeout   = 10 * time.Second
+	patience  = time.Minute // with a Brand's agent, which thinks for a while
 )
 
 // Client speaks HTTP the careful way. The zero value is ready to use.
@@ -55,7 +57,24 @@ func (c Client) PostForm(ctx context.Context, address, bearer string, form url.V
 	return c.do(request)
 }
 
-func (c Client) do(request *http.Request) (Answer, error) {
+// PostMessage sends a message of A2A 1.0, authenticated by a pa-jwt and, if it is
+// not empty, under a delegation token (PACT §5.5).
+func (c Client) PostMessage(ctx context.Context, address, bearer, delegation string, body []byte) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	request.Header.Set("Content-Type", "application/a2a+json")
+	request.Header.Set("Authorization", "Bearer "+bearer)
+	if delegation != "" {
+		request.Header.Set("X-A2A-User-Delegation", "Bearer "+delegation)
+	}
+	return c.wait(request, patience)
+}
+
+func (c Client) do(request *http.Request) (Answer, error) { return c.wait(request, timeout) }
+
+func (c Client) wait(request *http.Request, timeout time.Duration) (Answer, error) {
 	request.Header.Set("Accept", "application/json")
 	client := http.Client{
 		Transport: c.Transport,

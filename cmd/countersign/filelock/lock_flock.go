@@ -1,13 +1,12 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package pa
+package filelock
 
 import (
 	"context"
 	"errors"
 	"os"
 	"syscall"
-	"time"
 )
 
 // lock takes an advisory lock. The kernel gives it up when the process ends,
@@ -27,7 +26,7 @@ func lock(ctx context.Context, path string) (release func(), err error) {
 			file.Close()
 			return nil, err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := pause(ctx); err != nil {
 			file.Close()
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-package pa
+package filelock
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func lock(ctx context.Context, path string) (release func(), err error) {
 			os.Remove(path)
 			continue
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := pause(ctx); err != nil {
 			return nil, err
 		}
 	}

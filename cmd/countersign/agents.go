@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"countersign.dev/authority/agent"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// checkAgent fetches what the agent publishes, now. One that only applies is
+// looked at too, for whoever has to decide.
+func checkAgent(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	registry := agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: a.dev, Now: time.Now})
+	known, err := registry.Find(ctx, a.issuer)
+	if errors.Is(err, agent.ErrNotRegistered) {
+		waiting, errList := registry.Applications(ctx)
+		if errList != nil {
+			return errList
+		}
+		for _, w := range waiting {
+			if w.Issuer == a.issuer {
+				known, err = agent.Agent{JWKSURI: w.JWKSURI}, nil
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	keys, err := agent.Inspect(ctx, a.outside(), known.JWKSURI)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KID\tKIND\tUSABLE")
+	usable := 0
+	for _, k := range keys {
+		if k.Usable {
+			usable++
+		}
+		fmt.Fprintf(w, "%q\t%q\t%v\n", k.KID, k.Kind, k.Usable) // quoted: a stranger wrote them
+	}
+	if err := w.Flush(); err != nil || usable > 0 {
+		return err
+	}
+	return errors.New("none of its keys can verify a pa-jwt")
+}
+
+// listApplications shows who asks to be registered.
+func listApplications(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	waiting, err := agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: a.dev, Now: time.Now}).Applications(ctx)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tASKED\tKEYS")
+	for _, one := range waiting {
+		fmt.Fprintf(w, "%s\t%q\t%q\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,98 @@
+package outfitter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"countersign.dev/authority/a2a/surface"
+	"countersign.dev/authority/verify"
+	"github.com/google/uuid"
+)
+
+// send is POST message:send, behind the door: who calls is known.
+func (s *Shop) send(w http.ResponseWriter, r *http.Request) error {
+	m, err := surface.ReadMessage(w, r)
+	if err != nil {
+		return err
+	}
+	c, _ := verify.CallFrom(r.Context())
+	id, one, err := s.talks.hear(c, m)
+	if err != nil {
+		return err
+	}
+	// Whoever sent the message may go away: it comes again and finds the reply.
+	reply, err := s.answer(context.WithoutCancel(r.Context()), c, id, one, m)
+	if err != nil {
+		return err
+	}
+	surface.Write(w, http.StatusOK, reply)
+	return nil
+}
+
+// answer is what the message is answered, from memory or anew. What was done is
+// done: when the same message comes again it is countersigned as it was, whatever
+// the message says by now, or the person.
+func (s *Shop) answer(ctx context.Context, c verify.Call, id uuid.UUID, one *turn, m surface.Message) ([]byte, error) {
+	before := s.talks.look(one)
+	does := before.does
+	switch before.state {
+	case replied:
+		return before.reply, nil
+	case acted:
+	default:
+		var asked bool
+		if does, asked = understand(m.Text); asked {
+			if missing := c.Missing(does.scope); len(missing) > 0 {
+				return s.askBack(ctx, c, id, one, does, missing)
+			}
+		}
+		// Here a real shop does it.
+		s.talks.acted(one, does)
+	}
+	var receipt *surface.Receipt
+	if c.Delegation != nil {
+		got, err := s.countersign(ctx, c, id, before.began, m.ID, does)
+		if err != nil {
+			return nil, err
+		}
+		receipt = &surface.Receipt{JWS: got.JWS, Claims: got.Claims}
+	}
+	reply, err := surface.Reply(id.String(), does.says, receipt)
+	if err != nil {
+		return nil, err
+	}
+	return s.talks.replied(one, reply), nil
+}
+
+// askBack has the person asked for what is missing (M22). Where no link is to be
+// had the agent's own device flow leads to the same grant.
+func (s *Shop) askBack(ctx context.Context, c verify.Call, id uuid.UUID, one *turn, does skill, missing []string) ([]byte, error) {
+	defer s.talks.waits(one)
+	more, err := s.door.StepUp(ctx, c, does.reason, missing...)
+	if err != nil {
+		s.Log.WarnContext(ctx, "no link for the person", "error", err)
+	}
+	return surface.StepUp(id.String(), "I can do that once you have allowed it.", missing, more.Link, time.Now())
+}
+
+// countersign makes the receipt of what was done (M24); asking again for the same
+// turn gives the same.
+func (s *Shop) countersign(ctx context.Context, c verify.Call, id uuid.UUID, began time.Time, message string, does skill) (verify.Countersigned, error) {
+	// One that is countersigned later may come with a token that was made since.
+	if c.Delegation.Issued.After(began) {
+		began = c.Delegation.Issued
+	}
+	t := verify.Turn{ContextID: id.String(), MessageID: message, Began: began}
+	if does.scope != "" {
+		t.ScopesUsed = []string{does.scope}
+		t.Acts = []verify.Act{{Tool: does.tool, Args: map[string]string{"customer": c.Delegation.User}}}
+	}
+	got, err := s.door.Countersign(ctx, c, t)
+	if errors.Is(err, verify.ErrUnavailable) {
+		s.Log.WarnContext(ctx, "a turn waits for its receipt", "error", err)
+		return got, surface.ErrAway
+	}
+	return got, err
+}
