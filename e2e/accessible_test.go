@@ -52,17 +52,25 @@ func (i *inspector) inspect(name string) {
 	i.bringAxe()
 	for _, l := range looks {
 		i.lookAt(l)
-		for _, v := range append(evaluate[[]string](i.person, runAxe), evaluate[[]string](i.person, targets)...) {
+		faults := evaluate[[]string](i.person, targets)
+		if l.name != "desk-dark" { // its colours are the phone's, its rest is the desk's
+			faults = append(faults, evaluate[[]string](i.person, runAxe)...)
+		}
+		for _, v := range faults {
 			i.t.Errorf("%s on a %s: %s", name, l.name, v)
 		}
-		i.snap(name + "-" + l.name)
+		if everyLook || l.scheme == "light" {
+			i.snap(name + "-" + l.name)
+		}
 	}
 	// A phone at 200 %: half the width, everything twice as large.
 	i.lookAt(look{"zoom", 195, 422, 4, "light"})
 	for _, v := range evaluate[[]string](i.person, targets) {
 		i.t.Errorf("%s at 200 %%: %s", name, v)
 	}
-	i.snap(name + "-zoom")
+	if everyLook {
+		i.snap(name + "-zoom")
+	}
 	i.lookAt(looks[0])
 }
 
@@ -153,7 +161,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	i.inspect("expired")
 
 	i.open(p.page(hotel, "agents"))
-	i.follow(`main article a.button`)
+	i.follow(`main article a[href*="end="]`)
 	i.inspect("end")
 	i.follow("main form button")
 	i.inspect("ended")

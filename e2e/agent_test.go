@@ -140,6 +140,21 @@ func (r *request) mustStillWait() {
 	}
 }
 
+// proof is a pa-jwt of the demo's agent for the request's user, at its Brand.
+func (r *request) proof() string {
+	r.t.Helper()
+	return r.product.proof(r.t, r.brand, r.user)
+}
+
+func (p *product) proof(t *testing.T, b brand, user string) string {
+	t.Helper()
+	signed, exit := p.run(t, "", "pa", "sign", "--data", p.data, "--sub", user, "--aud", b.Audience)
+	if exit != 0 {
+		t.Fatalf("pa sign: exit %d", exit)
+	}
+	return strings.TrimSpace(signed)
+}
+
 func (r *request) post(path string, form url.Values, into any) (status int) {
 	r.t.Helper()
 	form.Set("client_id", r.product.Agent.Issuer)
@@ -147,11 +162,7 @@ func (r *request) post(path string, form url.Values, into any) (status int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	signed, exit := r.product.run(r.t, "", "pa", "sign", "--data", r.product.data, "--sub", r.user)
-	if exit != 0 {
-		r.t.Fatalf("pa sign: exit %d", exit)
-	}
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(signed))
+	req.Header.Set("Authorization", "Bearer "+r.proof())
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

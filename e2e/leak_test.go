@@ -36,10 +36,16 @@ func (s *secrets) keep(what string, texts ...string) {
 // keepFromURL keeps what the Brand's sign-in sends back through the browser.
 func (s *secrets) keepFromURL(address string) {
 	u, err := url.Parse(address)
-	if err != nil || !strings.HasSuffix(u.Path, "/callback") {
+	if err != nil {
 		return
 	}
 	q := u.Query()
+	if u.Path == "/console/link" {
+		s.keep("one-time link", q.Get("t"))
+	}
+	if !strings.HasSuffix(u.Path, "/callback") {
+		return
+	}
 	s.keep("sign-in code", q.Get("code"))
 	s.keep("sign-in state", q.Get("state"))
 	s.mu.Lock()

@@ -11,6 +11,10 @@ import (
 // pictures is where screenshots go; git ignores it.
 const pictures = "screenshots"
 
+// everyLook is whether pictures are taken in the dark and at 200 % too. Every look
+// is always examined; pictures cost most of the time, and are for people.
+var everyLook = os.Getenv("COUNTERSIGN_PICTURES") == "all"
+
 // look is how a page is looked at.
 type look struct {
 	name   string

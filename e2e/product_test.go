@@ -37,6 +37,8 @@ var isStarted atomic.Bool
 type product struct {
 	PublicURL   string      `json:"public_url"`
 	DatabaseURL string      `json:"database_url"`
+	MasterKey   string      `json:"master_key_file"`
+	ConsoleLink string      `json:"console_link"`
 	Brands      []brand     `json:"brands"`
 	Agent       agentRecord `json:"agent"`
 
@@ -59,13 +61,20 @@ type brand struct {
 	CardURL      string `json:"card_url"`
 	Issuer       string `json:"issuer"`
 	IDPIssuer    string `json:"idp_issuer"`
-	Users        []struct {
-		Subject string `json:"subject"` // alex's first
-	} `json:"users"`
+	APIKey       string `json:"api_key"`
+	Audience     string `json:"audience"`
+	Users        []user `json:"users"` // alex first
+}
+
+type user struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+	Subject  string `json:"subject"`
 }
 
 type agentRecord struct {
-	Issuer string `json:"issuer"`
+	Issuer  string `json:"issuer"`
+	JWKSURI string `json:"jwks_uri"`
 }
 
 // theProduct is the shared one.
@@ -86,6 +95,10 @@ func start(folder, data, addr string, settings ...string) (*product, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startBinary(bin, folder, data, addr, settings...)
+}
+
+func startBinary(bin, folder, data, addr string, settings ...string) (*product, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,8 @@ need postgres postgresql
 need chromium chromium
 need npm npm
 need xz xz-utils
+need nginx nginx-light # reads what we give a Brand for its proxy
+need caddy caddy       # likewise
 need cc gcc libc6-dev # the race detector needs a C compiler
 npm ci --prefix e2e --no-audit --no-fund --silent
 
@@ -84,9 +86,13 @@ grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do
 	done
 done
 
+say "conformance: every rule holds, and none can be removed unnoticed"
+rules='^(TestConformance|TestNoRuleCanBeRemovedUnnoticed)$'
+go test -count=1 -v -timeout 20m -run "$rules" ./e2e
+
 say "journeys in a real browser"
 COUNTERSIGN_GALLERY=ask go test -count=1 -timeout 10m ./consent/pages
-go test -count=1 -timeout 15m ./e2e/...
+go test -count=1 -timeout 30m -skip "$rules" ./e2e/...
 
 say "builds as it ships"
 go build -trimpath -o /dev/null ./cmd/countersign

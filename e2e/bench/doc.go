@@ -16,7 +16,7 @@
 // the package signingtest says; without one its rows are missing, said loudly.
 //
 //	main.go    what was asked for
-//	run.go     benchmarks built and run, within three minutes
+//	run.go     benchmarks built and run, within six minutes
 //	vault.go   whether there is a Vault
 //	parse.go   what they said
 //	goals.go   what rows are to each other

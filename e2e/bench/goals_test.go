@@ -39,6 +39,54 @@ func TestGoalsCompareLeastDisturbedRounds(t *testing.T) {
 	}
 }
 
+const grown = `BenchmarkGrowth/refresh,_1,000_grants-2        100   900000 ns/op   400000 p50-ns   900000 p99-ns   300 allocs/op
+BenchmarkGrowth/refresh,_1,000_grants-2        100   500000 ns/op   450000 p50-ns   900000 p99-ns   300 allocs/op
+BenchmarkGrowth/refresh,_1,000,000_grants-2    100   600000 ns/op   600000 p50-ns   900000 p99-ns   300 allocs/op
+BenchmarkGrowth/revoke,_1,000,000_grants-2     100   600000 ns/op   600000 p50-ns   900000 p99-ns   300 allocs/op
+`
+
+// A hundred callers are also held against one raw call for a hundred.
+func TestGatheringIsComparedWithItsLike(t *testing.T) {
+	const like = `BenchmarkSignature/Vault,_raw_batch_input_of_100,_1_caller-2    9000    72000 ns/op    50000 ns/batched    6000000 p50-ns    9000000 p99-ns    13 allocs/op
+`
+	got := goals(parse(signed+like, map[string]string{}))
+	if len(got) != 3 || !got[2].Reached || got[2].Got >= 1 {
+		t.Errorf("goals %v", got)
+	}
+}
+
+// What grows with the grants is said so; what was not measured at both ends is
+// not judged.
+func TestGrowthComparesBothEnds(t *testing.T) {
+	got := goals(parse(grown, map[string]string{}))
+	if len(got) != 1 {
+		t.Fatalf("goals %v", got)
+	}
+	const want = "goal: refresh, median at 1,000,000 grants over that at 1,000: 1.50×, wanted at most 1.30×: not reached"
+	if got[0].String() != want {
+		t.Errorf("says %q", got[0])
+	}
+}
+
+// What a Brand waits for is a goal of its own, with or without Vault.
+func TestTellingHasGoals(t *testing.T) {
+	const told = `BenchmarkTold/revoke_to_webhook-2    1  16429121 ns/op  15376871 p50-ns  1200000000 p99-ns
+BenchmarkTold/revoke_to_stream-2     1  11108847 ns/op   9749258 p50-ns    30154082 p99-ns
+`
+	got := goals(parse(told, map[string]string{}))
+	if len(got) != 2 {
+		t.Fatalf("goals %v", got)
+	}
+	for i, want := range []string{
+		"goal: revoke to stream, p99: 30.2 ms, wanted at most 250 ms: reached",
+		"goal: revoke to webhook, p99: 1,200 ms, wanted at most 1,000 ms: not reached",
+	} {
+		if got[i].String() != want {
+			t.Errorf("%s", got[i])
+		}
+	}
+}
+
 // A table without Vault says so above and below, and how to get one.
 func TestMissingVaultIsSaidLoudly(t *testing.T) {
 	r := &report{Settings: map[string]string{}, Missing: withoutVault}

@@ -13,12 +13,13 @@ import (
 // targets are what we first set out to reach, per second on two cores that
 // caller, service and database share. Some want a machine without neighbours.
 var targets = map[string]float64{
-	"Page/ask, 4 permissions, 1 caller": 2000,
-	"Door/JWKS, 2 callers":              10_000,
-	"Door/metadata, 2 callers":          10_000,
-	"Door/poll on time, 16 callers":     4000,
-	"Door/redeem, 16 callers":           1000,
-	"Door/refresh, 16 callers":          800,
+	"Page/ask, 4 permissions, 1 caller":   2000,
+	"Door/JWKS, 2 callers":                10_000,
+	"Door/metadata, 2 callers":            10_000,
+	"Door/poll on time, 16 callers":       4000,
+	"Door/redeem, 16 callers":             1000,
+	"Door/refresh, 16 callers":            800,
+	"Door/verify for a proxy, 16 callers": 3000,
 }
 
 // titles say what the groups are.
@@ -27,11 +28,17 @@ var titles = map[string]string{
 	"Sign":       "signing",
 	"Signature":  "signatures alone, of any of so many Brands' keys",
 	"Verify":     "pa-jwt verification",
+	"Kit":        "a Brand's own check, in its process",
 	"Page":       "pages, worded and rendered",
 	"PostgreSQL": "PostgreSQL",
 	"Rules":      "rules, 100,000 grants and 10,000 waiting",
 	"Begin":      "rules, starts",
+	"Growth":     "rules, as grants grow, 1 caller",
+	"List":       "the admins' list of grants",
+	"Trail":      "the audit trail",
 	"Door":       "through HTTP, 100,000 grants and 10,000 waiting",
+	"StatusList": "status list of 65,536 at most, signed anew or not",
+	"Told":       "from a revocation to the Brand, each of 200",
 }
 
 type report struct {
@@ -56,7 +63,7 @@ func (r *report) print(w io.Writer) error {
 		r.When.UTC().Format("2006-01-02 15:04 UTC"), r.Go, r.Cores, r.Settings["cpu"], r.LoadBefore, r.LoadAfter,
 		r.Settings["postgresql"], cmp.Or(r.Settings["vault"], "none"), r.Took)
 	if r.Settings["fsync"] == "off" {
-		fmt.Fprintln(w, "fsync is off on this server: redeem, refresh, start, find and write would each wait for a disk as well.")
+		fmt.Fprintln(w, "fsync is off on this server: redeem, refresh, revoke, start, find and write would each wait for a disk as well.")
 	}
 	fmt.Fprintln(w, "× raw compares medians within this run and is what to keep; the rest depends on the machine and on who shares it.")
 	fmt.Fprintln(w, "CPU is that of service, callers and a private database or Vault together, and \"free cores\" what all cores could do at that price: one caller alone does not reach it.")
@@ -117,7 +124,11 @@ func (g goal) String() string {
 	if g.Reached {
 		verdict = "reached"
 	}
-	return fmt.Sprintf("goal: %s: %s×, wanted %s %s×: %s (raw batch_input: %s×)", g.Name, short(g.Got), bound, short(g.Want), verdict, short(g.Raw))
+	raw := ""
+	if g.Raw > 0 {
+		raw = fmt.Sprintf(" (raw batch_input: %s×)", short(g.Raw))
+	}
+	return fmt.Sprintf("goal: %s: %s%s, wanted %s %s%s: %s%s", g.Name, short(g.Got), g.Unit, bound, short(g.Want), g.Unit, verdict, raw)
 }
 
 func title(group string) string {

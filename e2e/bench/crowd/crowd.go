@@ -1,7 +1,9 @@
 package crowd
 
 import (
+	"crypto/md5"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"sync"
@@ -34,7 +36,7 @@ var scopes = []string{"bookings:read", "bookings:change"}
 // Fill puts the whole crowd, all of one agent, into the Hotel.
 func Fill(tb testing.TB, w *authoritytest.World, agent string) (waiting []Ticket) {
 	tb.Helper()
-	fillGrants(tb, w, agent)
+	Grow(tb, w, agent, 0, Grants)
 	waiting = Wait(tb, w, agent, Waiting)
 	// Plans are to be those of a database that has settled.
 	w.Exec(tb, `VACUUM ANALYZE`)
@@ -49,20 +51,62 @@ func Holder(agent string, n int) Ticket {
 	}
 }
 
-func fillGrants(tb testing.TB, w *authoritytest.World, agent string) {
+// GrantID is the id of the n-th holder's grant. Ids follow one another in time, as
+// version 7 does.
+func GrantID(n int) uuid.UUID {
+	sum := md5.Sum([]byte(strconv.Itoa(n)))
+	const began, digits = 1_700_000_000_000, 15
+	return uuid.MustParse(fmt.Sprintf("%012x70008%s", began+n, hex.EncodeToString(sum[:])[:digits]))
+}
+
+// Grow adds the grants from the one number to before the other, each with an
+// unspent refresh token and a status index, inside the database. Its status lists
+// begin behind the first, which Listed may have filled.
+func Grow(tb testing.TB, w *authoritytest.World, agent string, from, to int) {
 	tb.Helper()
-	// Ids follow one another in time, as version 7 does.
-	const id = `(lpad(to_hex(1700000000000 + n), 12, '0') || '7000' || '8' || substr(md5(n::text), 1, 15))::uuid`
-	w.Exec(tb, `
-		INSERT INTO grants (brand_id, id, agent, agent_sub, subject, scopes, created_at, expires_at)
-		SELECT $1, `+id+`, $2, 'holder-' || n, 'guest-' || n, $3, $4::timestamptz - n * interval '1 second', $4::timestamptz + interval '30 days'
-		  FROM generate_series(0, $5::int - 1) AS n`,
-		w.Hotel.ID, agent, scopes, w.Clock.Now(), Grants)
-	w.Exec(tb, `
-		INSERT INTO refresh_tokens (brand_id, hash, grant_id, family_id, generation, key_version, created_at)
-		SELECT $1, sha256(convert_to('rt_crowd_' || n, 'UTF8')), `+id+`, `+id+`, 0, $2, $3::timestamptz - n * interval '1 second'
-		  FROM generate_series(0, $4::int - 1) AS n`,
-		w.Hotel.ID, w.Master.Version(), w.Clock.Now(), Grants)
+	const id = `(lpad(to_hex(1700000000000 + n), 12, '0') || '70008' || substr(md5(n::text), 1, 15))::uuid`
+	const perList = authority.StatusListSize / 2
+	ctx := tb.Context()
+	conn, err := w.Owner.Acquire(ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Release()
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{`SET session_replication_role = replica`, nil}, // what is generated refers to what is generated
+		{
+			`INSERT INTO grants (brand_id, id, agent, agent_sub, subject, scopes, created_at, expires_at, status_list, status_idx)
+			 SELECT $1, ` + id + `, $2, 'holder-' || n, 'guest-' || n, $3, $4::timestamptz - n * interval '1 second',
+			        $4::timestamptz + interval '30 days', 1 + n / $7::int, n % $7::int
+			   FROM generate_series($5::int, $6::int - 1) AS n`,
+			[]any{w.Hotel.ID, agent, scopes, w.Clock.Now(), from, to, perList},
+		},
+		{
+			`INSERT INTO refresh_tokens (brand_id, hash, grant_id, family_id, generation, key_version, created_at)
+			 SELECT $1, sha256(convert_to('rt_crowd_' || n, 'UTF8')), ` + id + `, ` + id + `, 0, $2, $3::timestamptz - n * interval '1 second'
+			   FROM generate_series($4::int, $5::int - 1) AS n`,
+			[]any{w.Hotel.ID, w.Master.Version(), w.Clock.Now(), from, to},
+		},
+		{
+			`INSERT INTO status_entries (brand_id, list, idx, grant_id)
+			 SELECT $1, 1 + n / $4::int, n % $4::int, ` + id + ` FROM generate_series($2::int, $3::int - 1) AS n`,
+			[]any{w.Hotel.ID, from, to, perList},
+		},
+		{
+			`INSERT INTO status_lists AS l (brand_id, list, used, version)
+			 SELECT $1, 1 + n / $4::int, count(*), 0 FROM generate_series($2::int, $3::int - 1) AS n GROUP BY 1 + n / $4::int
+			 ON CONFLICT (brand_id, list) DO UPDATE SET used = l.used + excluded.used`,
+			[]any{w.Hotel.ID, from, to, perList},
+		},
+		{`RESET session_replication_role`, nil},
+	} {
+		if _, err := conn.Exec(ctx, step.sql, step.args...); err != nil {
+			tb.Fatalf("grow from %d to %d: %v", from, to, err)
+		}
+	}
 }
 
 // drawn numbers the tickets of a process, so that no code is given out twice.

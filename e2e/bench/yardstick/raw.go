@@ -19,6 +19,7 @@ const (
 	UnitVerify    = "ns/verify"
 	UnitRoundTrip = "ns/round-trip"
 	UnitExchange  = "ns/exchange"
+	UnitDirect    = "ns/direct"
 )
 
 // Raw is a cost that no design of ours can avoid. Do may be called from many

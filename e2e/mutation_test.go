@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"countersign.dev/e2e/conformance"
+)
+
+// A mutant is the product with one rule switched off, at every place where it is
+// enforced. The switches are edits of the source that go build is given as an
+// overlay, all in one binary, which reads from a file which of them are off now.
+// The source that ships holds none of it.
+type mutant struct {
+	rule  string // whose checks must notice
+	name  string
+	edits []edit
+	// fresh: the rule is applied when an agent's keys are read, so it takes an
+	// agent whose keys are not known yet.
+	fresh bool
+}
+
+// edit replaces one text that stands once in the file. OFF in the new text is
+// whether the rule is off.
+type edit struct{ file, old, new string }
+
+// without is an edit that takes the text out of an SQL statement.
+func without(file, sql string) edit {
+	return edit{file, sql, "` + sqlUnless(OFF, `" + sql + "`) + `"}
+}
+
+const (
+	switchVariable = "COUNTERSIGN_MUTATE"
+	switchPackage  = "authority/mutate"
+)
+
+// The package of the switches exists in the overlay alone.
+const switches = `package mutate
+
+import (
+	"os"
+	"strings"
+)
+
+// Off is whether the file names the mutant.
+func Off(name string) bool {
+	raw, err := os.ReadFile(os.Getenv("` + switchVariable + `"))
+	return err == nil && strings.TrimSpace(string(raw)) == name
+}
+
+// Unless is the SQL where the rule is on.
+func Unless(off bool, sql string) string {
+	if off {
+		return ""
+	}
+	return sql
+}
+`
+
+// mutantBinary builds the product with all switches.
+func mutantBinary(t *testing.T, all []mutant) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(map[string]string)
+	for _, m := range all {
+		for _, e := range m.edits {
+			text, there := texts[e.file]
+			if !there {
+				raw, err := os.ReadFile(filepath.Join(root, e.file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				// A statement that is put together is no constant.
+				text = strings.ReplaceAll(string(raw), "\tconst q = ", "\tq := ")
+				text = strings.Replace(text, "\n\nimport ", "\n\nimport \""+module+switchPackage+"\"\n\nimport ", 1)
+			}
+			if n := strings.Count(text, e.old); n != 1 {
+				t.Fatalf("%s %s: %s holds %d times what it changes; say anew where the rule is enforced:\n%s", m.rule, m.name, e.file, n, e.old)
+			}
+			off := fmt.Sprintf("mutate.Off(%q)", m.rule+" "+m.name)
+			changed := strings.ReplaceAll(strings.ReplaceAll(e.new, "sqlUnless(", "mutate.Unless("), "OFF", off)
+			texts[e.file] = strings.Replace(text, e.old, changed, 1)
+		}
+	}
+	texts[switchPackage+"/mutate.go"] = switches
+	folder := filepath.Join(scratch, "mutants")
+	overlay := struct{ Replace map[string]string }{make(map[string]string)}
+	for file, text := range texts {
+		path := filepath.Join(folder, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(root, file)] = path
+	}
+	raw, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, bin := filepath.Join(folder, "overlay.json"), filepath.Join(folder, "countersign")
+	if err := os.WriteFile(list, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "-o", bin, module+"cmd/countersign")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the mutants: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// probedAt is where mutants are asked about: at a Brand whose interface is the
+// service's own, and at one whose interface is a program of its own.
+type probedAt struct {
+	brand, other brand
+	mutants      []mutant
+}
+
+// M1–M24: a rule whose removal nobody notices is not covered. Every rule is
+// switched off in turn, wherever it is enforced, and the suite must see it.
+func TestNoRuleCanBeRemovedUnnoticed(t *testing.T) {
+	all := slices.Concat(mutants(), frontedMutants())
+	var covered, names []string
+	for _, m := range all {
+		if name := m.rule + " " + m.name; slices.Contains(names, name) {
+			t.Errorf("two mutants are called %s, and would be off together", name)
+		}
+		covered, names = append(covered, m.rule), append(names, m.rule+" "+m.name)
+	}
+	for _, rule := range conformance.Rules() {
+		if !slices.Contains(covered, rule) {
+			t.Errorf("%s: no mutant", rule)
+		}
+	}
+	which := filepath.Join(scratch, "off")
+	turn := func(off string) {
+		if err := os.WriteFile(which, []byte(off), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn("")
+	began := time.Now()
+	lap := func(what string) { t.Logf("%s: %s", what, time.Since(began).Round(time.Second)); began = time.Now() }
+	bin := mutantBinary(t, all)
+	lap("building the mutants")
+	p, err := startBinary(bin, filepath.Join(scratch, "mutant"), "data", "localhost:0", switchVariable+"="+which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.process.Process.Signal(os.Interrupt); err == nil {
+			<-p.ended
+		}
+	})
+	table := new(strings.Builder)
+	w := tabwriter.NewWriter(table, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "RULE\tSWITCHED OFF\tPROBED AT\tNOTICED BY")
+	for _, at := range []probedAt{
+		{p.hotel(t), p.outfitter(t), mutants()},
+		{p.outfitter(t), p.hotel(t), frontedMutants()},
+	} {
+		probe := p.probe(t, at.brand, at.other)
+		probe.StopAtFailure = true
+		for _, m := range at.mutants {
+			c := probe
+			c.Only = []string{m.rule}
+			if m.fresh {
+				c.PA = p.registers(t, at.brand.Audience)
+			}
+			turn(m.rule + " " + m.name)
+			noticed, err := whoNotices(t.Context(), c)
+			turn("")
+			if err != nil {
+				t.Errorf("%s: without %s: %v", m.rule, m.name, err)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.rule, m.name, at.brand.ID, noticed)
+		}
+		lap("every rule off in turn at " + at.brand.ID)
+		// Where a check fails with every rule on, it has noticed nothing.
+		for _, m := range at.mutants {
+			if !slices.Contains(probe.Only, m.rule) {
+				probe.Only = append(probe.Only, m.rule)
+			}
+		}
+		results, err := conformance.Run(t.Context(), probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Result != conformance.Pass {
+				t.Errorf("with every rule on at %s: %s, %s: %s: %s", at.brand.ID, r.Rule, r.Check, r.Result, r.Detail)
+			}
+		}
+		lap("every rule on at " + at.brand.ID)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", table)
+}
+
+// whoNotices is the check that fails. That the suite could not ask is no notice:
+// nobody can tell it from a server that is down.
+func whoNotices(ctx context.Context, c conformance.Config) (string, error) {
+	results, err := conformance.Run(ctx, c)
+	if err != nil {
+		return "NOBODY: " + err.Error(), fmt.Errorf("the suite could not ask: %w", err)
+	}
+	if last := len(results) - 1; last >= 0 && results[last].Result == conformance.Fail {
+		return results[last].Check + ": " + results[last].Detail, nil
+	}
+	return "NOBODY", errors.New("nobody notices")
+}
