@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -258,12 +259,19 @@ func (p *product) run(t *testing.T, stdin string, args ...string) (stdout string
 	return string(out), c.ProcessState.ExitCode()
 }
 
+// settingsAge is how long an instance may act on old settings of a Brand.
+const settingsAge = time.Second
+
 // operate runs an operator's command over the database and expects it to work.
+// Where that changes a Brand's settings, every instance knows when it returns.
 func (p *product) operate(t *testing.T, args ...string) {
 	t.Helper()
 	args = append(args, "--database-url", p.DatabaseURL)
 	if out, exit := p.run(t, "", args...); exit != 0 {
 		t.Fatalf("countersign %s: exit %d\n%s", strings.Join(args[:2], " "), exit, out)
+	}
+	if slices.Contains([]string{"brand", "scope", "idp"}, args[0]) {
+		time.Sleep(settingsAge)
 	}
 }
 

@@ -28,12 +28,13 @@ type Memo[K comparable, V any] struct {
 
 type memoEntry[V any] struct {
 	value   V
-	loaded  time.Time // zero: never
+	loaded  time.Time // when its load began; zero: never
 	retry   time.Time // after a failure, not before
 	loading *memoLoad[V]
 }
 
 type memoLoad[V any] struct {
+	begun time.Time
 	done  chan struct{}
 	value V
 	err   error
@@ -65,7 +66,7 @@ func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 	}
 	l := e.loading
 	if l == nil {
-		l = &memoLoad[V]{done: make(chan struct{})}
+		l = &memoLoad[V]{begun: now, done: make(chan struct{})}
 		e.loading = l
 		m.mu.Unlock()
 		m.fill(context.WithoutCancel(ctx), key, e, l)
@@ -94,7 +95,8 @@ func (m *Memo[K, V]) fill(ctx context.Context, key K, e *memoEntry[V], l *memoLo
 	l.value, l.err = m.Load(ctx, key)
 }
 
-// keep writes down what came of a load. A key that never had a value leaves
+// keep writes down what came of a load. Its age counts from when the load began:
+// what was written after that, a slow load may not have read. A key that never had a value leaves
 // nothing behind, or made-up keys would crowd out the real ones; a key that has
 // one serves it for a while before the trouble is met again.
 func (m *Memo[K, V]) keep(key K, e *memoEntry[V], l *memoLoad[V]) {
@@ -103,7 +105,7 @@ func (m *Memo[K, V]) keep(key K, e *memoEntry[V], l *memoLoad[V]) {
 	missing := l.err != nil && m.Missing != nil && m.Missing(l.err)
 	switch {
 	case l.err == nil:
-		e.value, e.loaded, e.retry = l.value, now, time.Time{}
+		e.value, e.loaded, e.retry = l.value, l.begun, time.Time{}
 	case missing || e.loaded.IsZero():
 		if m.entries[key] == e {
 			delete(m.entries, key)

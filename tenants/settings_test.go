@@ -303,6 +303,25 @@ func TestMemo(t *testing.T) {
 	}
 }
 
+// An answer is as old as the question: a slow load may have read what was changed
+// while it was under way.
+func TestMemoCountsFromTheQuestion(t *testing.T) {
+	clock := &authoritytest.Clock{}
+	clock.Advance(time.Hour)
+	loads := 0
+	m := tenants.Memo[string, int]{Fresh: time.Second, Now: clock.Now, Load: func(context.Context, string) (int, error) {
+		loads++
+		clock.Advance(600 * time.Millisecond)
+		return loads, nil
+	}}
+	for i, want := range []int{1, 1, 2} {
+		if v, err := m.Get(t.Context(), "a"); err != nil || v != want {
+			t.Errorf("question %d: %d, %v", i, v, err)
+		}
+		clock.Advance(200 * time.Millisecond)
+	}
+}
+
 // A load that panics leaves nobody waiting for it.
 func TestMemoSurvivesAPanic(t *testing.T) {
 	calls := 0
