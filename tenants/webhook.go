@@ -51,21 +51,6 @@ func newWebhookSecret(ctx context.Context, sealer Sealer, brand BrandID, id stri
 	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(key), sealed, nil
 }
 
-const setWebhook = `UPDATE webhook_endpoints SET enabled = @on, note = @note WHERE brand_id = @brand AND id = @id`
-
-// SetWebhookEnabled is EnableWebhook where nobody decides: the endpoint asked for
-// it itself. Its deliveries show that.
-func SetWebhookEnabled(ctx context.Context, db *DB, brand BrandID, id string, on bool, note string) error {
-	n, err := db.Exec(ctx, brand, setWebhook, pgx.NamedArgs{"brand": brand, "id": id, "on": on, "note": note})
-	switch {
-	case err != nil:
-		return fmt.Errorf("set webhook of %s: %w", brand, err)
-	case n == 0:
-		return ErrNoWebhook
-	}
-	return nil
-}
-
 // Webhooks lists the Brand's endpoints, those that are off too.
 func Webhooks(ctx context.Context, db *DB, brand BrandID) ([]Webhook, error) {
 	const q = `

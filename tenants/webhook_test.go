@@ -100,7 +100,7 @@ func TestAWebhookSecretOpensInItsPlaceOnly(t *testing.T) {
 	if _, err := receivers.Receiver(ctx, w.Shop.ID, ids[0]); !errors.Is(err, tenants.ErrNoWebhook) {
 		t.Errorf("another Brand's endpoint: %v", err)
 	}
-	if err := tenants.SetWebhookEnabled(ctx, w.DB, w.Shop.ID, ids[0], false, "x"); !errors.Is(err, tenants.ErrNoWebhook) {
+	if err := tenants.EnableWebhook(ctx, w.Authority(nil).Editor(authority.ByOperator()), w.Shop.ID, ids[0], false, "x"); !errors.Is(err, tenants.ErrNoWebhook) {
 		t.Errorf("another Brand turned it off: %v", err)
 	}
 }

@@ -38,6 +38,7 @@ type Courier struct {
 	http      *http.Client
 	log       *slog.Logger
 	count     counters
+	edit      tenants.Editor
 	work      *river.Client[pgx.Tx]
 	stopping  chan struct{}
 
@@ -59,7 +60,9 @@ type Config struct {
 	Log    *slog.Logger
 	// AllowLoopback lets endpoints be on this machine, for development only.
 	AllowLoopback bool
-	Metrics       prometheus.Registerer // nil: nowhere
+	// Edit is whose change it is when an endpoint asks to be called no more.
+	Edit    tenants.Editor
+	Metrics prometheus.Registerer // nil: nowhere
 }
 
 // NewCourier returns a Courier that rests until Run.
@@ -69,6 +72,7 @@ func NewCourier(c Config) (*Courier, error) {
 		return nil, err
 	}
 	k := &Courier{
+		edit:   c.Edit,
 		Outbox: outbox, receivers: tenants.NewReceivers(c.DB, c.Sealer, c.Now), log: c.Log,
 		http: egress.New(egress.Config{
 			AllowLoopback: c.AllowLoopback, Timeout: patience, UserAgent: "Countersign-Webhooks",

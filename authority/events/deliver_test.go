@@ -112,7 +112,7 @@ func TestAnEndpointHearsWhatItAskedFor(t *testing.T) {
 	r := eventstest.New(t)
 	some, _ := h.endpoint(t, h.Hotel, r, "grant.revoked", "grant.expired")
 	off, _ := h.endpoint(t, h.Hotel, r)
-	if err := tenants.SetWebhookEnabled(t.Context(), h.DB, h.Hotel.ID, off, false, "test"); err != nil {
+	if err := tenants.EnableWebhook(t.Context(), h.Authority(nil).Editor(authority.ByOperator()), h.Hotel.ID, off, false, "test"); err != nil {
 		t.Fatal(err)
 	}
 	h.revoke(t, "guest-7", h.allow(t, "guest-7", "bookings:read"))
@@ -128,14 +128,14 @@ func TestAnEndpointThatIsOffIsNotCalled(t *testing.T) {
 	r := eventstest.New(t)
 	id, _ := h.endpoint(t, h.Hotel, r)
 	h.allow(t, "guest-7", "bookings:read")
-	if err := tenants.SetWebhookEnabled(t.Context(), h.DB, h.Hotel.ID, id, false, "test"); err != nil {
+	if err := tenants.EnableWebhook(t.Context(), h.Authority(nil).Editor(authority.ByOperator()), h.Hotel.ID, id, false, "test"); err != nil {
 		t.Fatal(err)
 	}
 	h.drain(t, id)
 	if d := h.deliveries(t, id)[0]; d.State != "dead" || d.LastError != "the endpoint is not enabled" || len(r.All()) != 0 {
 		t.Errorf("%+v", d)
 	}
-	if err := tenants.SetWebhookEnabled(t.Context(), h.DB, h.Hotel.ID, id, true, ""); err != nil {
+	if err := tenants.EnableWebhook(t.Context(), h.Authority(nil).Editor(authority.ByOperator()), h.Hotel.ID, id, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Clock.Advance(2 * time.Second) // what an instance knows may be a second old
@@ -280,6 +280,14 @@ func TestGoneTurnsTheEndpointOff(t *testing.T) {
 	if err != nil || list[0].Enabled || list[0].Note != "answered 410 Gone" {
 		t.Errorf("%+v, %v", list, err)
 	}
+	facts, err := h.rules.LatestFacts(t.Context(), h.Hotel.ID, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts = slices.DeleteFunc(facts, func(f authority.Fact) bool { return f.Event != "webhook.disabled" })
+	if len(facts) != 1 || facts[0].Actor != "system" || facts[0].ActorID != "" || string(facts[0].Detail) != `{"endpoint":"`+id+`"}` {
+		t.Errorf("the trail says %+v", facts)
+	}
 	for _, d := range h.deliveries(t, id) {
 		if d.State != "dead" {
 			t.Errorf("%+v", d)
@@ -326,7 +334,7 @@ func TestPrivateAddressesAreNeverCalled(t *testing.T) {
 	r := eventstest.New(t)
 	id, _ := h.endpoint(t, h.Hotel, r)
 	h.allow(t, "guest-7", "bookings:read")
-	strict, err := events.NewCourier(events.Config{DB: h.DB, Sealer: h.Master, Now: h.Clock.Now, Log: discard})
+	strict, err := events.NewCourier(events.Config{DB: h.DB, Sealer: h.Master, Now: h.Clock.Now, Log: discard, Edit: h.Authority(nil).Editor(authority.ByUpkeep())})
 	if err != nil {
 		t.Fatal(err)
 	}

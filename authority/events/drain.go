@@ -184,7 +184,11 @@ func (c *Courier) verdict(d claimed, o outcome, now time.Time) (state string, du
 func (c *Courier) turnOff(ctx context.Context, l line) error {
 	c.log.WarnContext(ctx, "webhook endpoint is gone", "brand", string(l.brand), "endpoint", l.endpoint)
 	defer c.receivers.Forget(l.brand, l.endpoint)
-	return tenants.SetWebhookEnabled(ctx, c.db, l.brand, l.endpoint, false, "answered 410 Gone")
+	err := tenants.EnableWebhook(ctx, c.edit, l.brand, l.endpoint, false, "answered 410 Gone")
+	if errors.Is(err, tenants.ErrClosed) {
+		return nil // then none of its endpoints is called any more
+	}
+	return err
 }
 
 // abandon ends what was still to be delivered to an endpoint that is called no

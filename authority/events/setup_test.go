@@ -59,7 +59,8 @@ func (h *house) newCourier(t testing.TB) *events.Courier {
 	t.Helper()
 	c, err := events.NewCourier(events.Config{
 		DB: h.DB, Sealer: h.Master, Now: h.Clock.Now, AllowLoopback: true,
-		Log: slog.New(slog.NewTextHandler(h.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Edit: h.Authority(nil).Editor(authority.ByUpkeep()),
+		Log:  slog.New(slog.NewTextHandler(h.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)

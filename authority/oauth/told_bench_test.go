@@ -26,6 +26,7 @@ func BenchmarkTold(b *testing.B) {
 	d := newTold(b, 0, 0)
 	courier, err := events.NewCourier(events.Config{
 		DB: d.DB, Sealer: d.Master, Now: d.Clock.Now, Log: slog.New(slog.DiscardHandler), AllowLoopback: true,
+		Edit: d.Authority(nil).Editor(authority.ByUpkeep()),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -44,6 +44,7 @@ func TestAWebhooksLifeFromTheShell(t *testing.T) {
 
 	courier, err := events.NewCourier(events.Config{
 		DB: w.DB, Sealer: master, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), AllowLoopback: true,
+		Edit: w.Authority(nil).Editor(authority.ByUpkeep()),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -98,6 +98,9 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	var err error
 	p.courier, err = events.NewCourier(events.Config{
 		DB: p.db, Sealer: p.sealer, Now: now, Log: c.log, AllowLoopback: c.dev, Metrics: c.metrics,
+		Edit: func(ctx context.Context, brand tenants.BrandID, fn func(*tenants.Edit) error) error {
+			return p.authority.Editor(authority.ByUpkeep())(ctx, brand, fn) // which tells the courier in its turn
+		},
 	})
 	if err != nil {
 		return nil, err
