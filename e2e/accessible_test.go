@@ -187,7 +187,7 @@ func TestPagesAreAccessible(t *testing.T) {
 func (p *product) openUntilBack(t *testing.T) {
 	t.Helper()
 	r := &request{t: t, product: p, brand: p.hotel(t), user: userOf(t)}
-	for range 100 {
+	for range eventually(t) {
 		if a := r.poll(); a.status != 401 {
 			return
 		}

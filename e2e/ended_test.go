@@ -59,7 +59,7 @@ func TestDisabledAgentIsNotAllowed(t *testing.T) {
 // seconds at most (authority/agent).
 func (p *product) untilBack(t *testing.T, r *request) {
 	t.Helper()
-	for range 50 {
+	for range eventually(t) {
 		switch a := r.poll(); {
 		case a.Scope == "bookings:read":
 			return

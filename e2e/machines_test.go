@@ -19,6 +19,7 @@ func (i *inspector) machines(p *product) {
 	i.inspect("console-signing-key")
 	i.follow(`form[action$="/retire"] button`)
 
+	i.touch()
 	i.open(at + "webhooks")
 	i.inspect("console-webhooks-none")
 	i.fill("#field-url", "http://hotel.example/hook")
@@ -78,7 +79,7 @@ func (i *inspector) tryOut(p *product, at string) {
 	alex.mustSee("Countersign test agent may now act for you")
 	// The test agent polls no more often than it was told to, so the answer is not
 	// there at once.
-	for range 300 {
+	for range eventually(i.t) {
 		i.open(at + "try")
 		if !strings.Contains(i.text("main"), "Nobody has decided yet") {
 			break

@@ -84,7 +84,7 @@ func TestFromSignUpToTheFirstVerifiedToken(t *testing.T) {
 	wen.follow("button[type=submit]")
 	wen.mustRead("See your stays: dates and rooms")
 	wen.allow()
-	for range 300 {
+	for range eventually(t) {
 		olga.open(p.PublicURL + "/console/b/" + id + "/try")
 		if !strings.Contains(olga.text("main"), "Nobody has decided yet") {
 			break

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +137,21 @@ func startBinary(bin, folder, data, addr string, settings ...string) (*product, 
 	return p, p.awaitReady(ready)
 }
 
+// eventually gives turns, a pause apart, to look whether something has come about
+// that takes the product a few seconds. They end long after that.
+func eventually(t *testing.T) iter.Seq[int] {
+	const patience, pause = 30 * time.Second, 100 * time.Millisecond
+	return func(yield func(int) bool) {
+		for i, began := 0, time.Now(); time.Since(began) < patience && yield(i); i++ {
+			select {
+			case <-time.After(pause):
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}
+}
+
 // quietEnvironment is ours without the settings of a product that the developer
 // may be running.
 func quietEnvironment() []string {
@@ -149,7 +165,7 @@ func quietEnvironment() []string {
 }
 
 func (p *product) awaitReady(file string) error {
-	const patience, pause = 90 * time.Second, 50 * time.Millisecond
+	const patience, pause = 3 * time.Minute, 50 * time.Millisecond
 	late := time.After(patience)
 	look := time.NewTicker(pause)
 	defer look.Stop()

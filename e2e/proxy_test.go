@@ -203,7 +203,8 @@ func begin(t *testing.T, proxy *exec.Cmd, front string) {
 
 func awaitPort(t *testing.T, at string, said *strings.Builder) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < 10*time.Second; {
+	const patience, pause = time.Minute, 50 * time.Millisecond
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(pause) {
 		c, err := net.DialTimeout("tcp", at, 100*time.Millisecond)
 		if err == nil {
 			_ = c.Close()

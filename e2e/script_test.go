@@ -236,8 +236,8 @@ func (b brand) call(t *testing.T, path string, body any) (string, http.Header) {
 // checkpointOf waits for a checkpoint of more than so many entries, and returns its size.
 func (b brand) checkpointOf(t *testing.T, more int64) (jws string, size int64) {
 	t.Helper()
-	const promised = 10 * time.Second
-	for began := time.Now(); time.Since(began) < promised; {
+	const promised, pause = 20 * time.Second, 50 * time.Millisecond
+	for began := time.Now(); time.Since(began) < promised; time.Sleep(pause) {
 		jws, _ = b.call(t, "/log/checkpoint", nil)
 		var says receiptlog.Checkpoint
 		if decode(t, jws, 1, &says); says.Size > more {

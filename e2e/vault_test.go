@@ -60,7 +60,11 @@ func TestJourneyAgainstVault(t *testing.T) {
 	during := make(chan answer, 1)
 	go func() { during <- second.poll() }()
 	for p.count(t, `SELECT count(*) FROM device_requests WHERE agent_sub = $1 AND lease_id IS NOT NULL`, userOf(t)+"-second") == 0 {
-		time.Sleep(10 * time.Millisecond) // until the lease is taken
+		select {
+		case got := <-during:
+			t.Fatalf("answered while Vault stood still: %+v", got)
+		case <-time.After(10 * time.Millisecond): // until the lease is taken
+		}
 	}
 	vault.Kill()
 	if got := <-during; got.Error != "temporarily_unavailable" {

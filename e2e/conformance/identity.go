@@ -209,9 +209,10 @@ func coordinate(raw []byte) string {
 	return base64url(full)
 }
 
-// soon waits for what a server may need a few seconds for: five, and one to answer.
+// soon waits for what a server may need a few seconds for: two until it asks its
+// registry anew, five until a kit asks the server, and some to answer.
 func (t *trial) soon(otherwise string, is func() bool) {
-	const patience, pause = 6 * time.Second, 100 * time.Millisecond
+	const patience, pause = 10 * time.Second, 100 * time.Millisecond
 	for late := time.Now().Add(patience); !is(); time.Sleep(pause) {
 		if time.Now().After(late) || t.ctx.Err() != nil {
 			t.fail("%s after %s", otherwise, patience)
