@@ -28,7 +28,7 @@ var edits = map[string]string{
 	"salt":       `salt = uuid_send(gen_random_uuid())`,
 	"short salt": `salt = substr(salt, 1, 15)`,
 	"salt gone":  `salt = NULL`,
-	"half gone":  `salt = NULL, actor_id = ''`,
+	"half gone":  `salt = NULL, detail = '{}'`, // with the id it would be a lawful erasure
 	"digest":     `digest = sha256(digest)`,
 	"no digest":  `digest = ''`,
 	"hash":       `hash = sha256(hash)`,
@@ -36,7 +36,7 @@ var edits = map[string]string{
 	"seq":        `seq = seq + 100`,
 	"brand_id":   `brand_id = 'fern-and-fell', seq = seq + 50`,
 	// Lies that know the format, but not what comes after them.
-	"with its digest": `actor_id = 'guest-0', digest = sha256(salt || audit_field('guest-0') || audit_field(detail::text))`,
+	"with its digest": `actor_id = 'guest-0', digest = sha256(coalesce(salt, '') || audit_field('guest-0') || audit_field(detail::text))`,
 	"moved a border":  `channel = channel || left(event, 1), event = substr(event, 2)`,
 }
 

@@ -100,7 +100,7 @@ func newSite(t *testing.T) *site {
 func (s *site) connect(t *testing.T, b *tenants.Brand) {
 	t.Helper()
 	idp, err := demoidp.New(demoidp.Config{
-		Name: b.Name, ClientID: "countersign", ClientSecret: "secret", RedirectURIs: []string{s.pages(b, "callback")},
+		Name: b.Name, ClientID: "countersign", ClientSecret: "secret", RedirectURIs: []string{s.pages(b, "callback")}, Now: s.Clock.Now,
 		Users: []demoidp.User{
 			{Username: "alex", Password: "demo", Subject: "login-alex", Email: "alex@example.com", Claims: map[string]any{"number": string(b.ID) + "-7"}},
 			{Username: "sam", Password: "demo", Subject: "login-sam", Email: "sam@example.com", Claims: map[string]any{"number": string(b.ID) + "-8"}},

@@ -9,7 +9,6 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
-	"countersign.dev/consent/federation/demoidp"
 )
 
 // B20: a form's token vouches for that form alone. Every form that one person has
@@ -77,7 +76,6 @@ func TestLapsedLoginEndsNothing(t *testing.T) {
 	a := s.allow(t, s.Hotel, alex, alexAtHotel, "bookings:read", "bookings:change")
 	p := s.person(t)
 	action, form := p.open(s.mine(t, p, s.Hotel, "alex").way(t, "end="+a.id)).choice(t)
-	s.idp[s.Hotel.ID].SetFaults(demoidp.Faults{ClockOffset: 15 * time.Minute})
 	s.Clock.Advance(15 * time.Minute)
 
 	lapsed := p.post(action, form)

@@ -21,7 +21,7 @@ import (
 // A Brand whose agent hangs has 64 calls under way at an instance and no more; the
 // next hears to come again, and nothing of it reaches anybody else.
 func TestABrandsCallsAreBounded(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	const most = 64
 	started, release := make(chan struct{}, most), make(chan struct{})
 	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
@@ -60,7 +60,7 @@ func TestABrandsCallsAreBounded(t *testing.T) {
 
 // An agent may take longer than the server's bound on ordinary answers.
 func TestASlowAgentsAnswerArrives(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	s := httptest.NewUnstartedServer(d.served())
 	s.Config.WriteTimeout = 200 * time.Millisecond
 	s.Start()

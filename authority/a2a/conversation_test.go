@@ -64,7 +64,7 @@ func TestARepeatedMessageGetsTheStoredReply(t *testing.T) {
 // One message many times at once, at two instances: the agent runs once. Who
 // comes while it runs hears that there is no reply yet.
 func TestTheAgentRunsOnce(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
 	context := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
 	release := make(chan struct{})
@@ -184,7 +184,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestTooManyAtOnce(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	release := make(chan struct{})
 	started := make(chan struct{}, 20)
 	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {

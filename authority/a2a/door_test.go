@@ -109,14 +109,12 @@ func (b *safeBuffer) text() string {
 	return b.String()
 }
 
-// patience is how long the tests' interface waits for an agent that must be waited
-// for in vain.
+// newDoor waits for its agent on however slow a machine.
+func newDoor(t testing.TB) *door { return newDoorWith(t, time.Minute) }
+
+// patience is how long an interface waits for an agent that must be waited for in
+// vain.
 const patience = 700 * time.Millisecond
-
-func newDoor(t testing.TB) *door { return newDoorWith(t, patience) }
-
-// newPatientDoor is for agents that a test holds back, on however slow a machine.
-func newPatientDoor(t testing.TB) *door { return newDoorWith(t, time.Minute) }
 
 func newDoorWith(t testing.TB, patience time.Duration) *door {
 	t.Helper()

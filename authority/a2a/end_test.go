@@ -167,7 +167,7 @@ func TestALastReplyThatComesLater(t *testing.T) {
 
 // What is under way when the conversation ends is answered, and countersigned.
 func TestWhatIsUnderWayAtTheEndIsAnswered(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
 	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
 	started, release := make(chan struct{}), make(chan struct{})

@@ -19,7 +19,7 @@ import (
 // An agent that fails after it was called may have acted: the message is spent,
 // nothing is tried again, and what the agent said is not passed on.
 func TestAnAgentThatFailsIsNotCalledAgain(t *testing.T) {
-	d := newDoor(t)
+	d := newDoorWith(t, patience)
 	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
 	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))

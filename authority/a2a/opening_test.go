@@ -125,7 +125,7 @@ func TestAFirstMessageIsHeardAgainAfterAStepUp(t *testing.T) {
 // One first message many times at once, at two instances: it begins one
 // conversation, and the agent runs once.
 func TestOneMessageBeginsOneConversation(t *testing.T) {
-	d := newPatientDoor(t)
+	d := newDoor(t)
 	release := make(chan struct{})
 	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
 		select { // a second run must not hang, or the test would

@@ -194,7 +194,7 @@ func TestAStreamEndsWithItsRight(t *testing.T) {
 		r.first(t)
 		end(d, strings.Split(key, "_")[1])
 		d.Clock.Advance(time.Second) // what is known of keys and Brands may be so old
-		r.mustEnd(t, why, 2*time.Second)
+		r.mustEnd(t, why, 4*time.Second)
 		other.mustHearNothing(t, 100*time.Millisecond) // another Brand's goes on
 	}
 }
@@ -269,7 +269,7 @@ func TestALostNotificationCostsTwoSeconds(t *testing.T) {
 	d.Exec(t, `ALTER TABLE audit_events ENABLE TRIGGER USER`)
 	began := time.Now()
 	r.next(t)
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	const cut = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND query = '-- ping'`
@@ -280,7 +280,7 @@ func TestALostNotificationCostsTwoSeconds(t *testing.T) {
 	began = time.Now()
 	r.next(t)
 	r.next(t)
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("without a connection it took %s", took)
 	}
 	listens()
@@ -288,7 +288,8 @@ func TestALostNotificationCostsTwoSeconds(t *testing.T) {
 	began = time.Now()
 	r.next(t)
 	r.next(t)
-	if took := time.Since(began); took > 400*time.Millisecond {
+	// Without one it is the next glance that finds them.
+	if took := time.Since(began); took > time.Second {
 		t.Errorf("with a new connection it took %s", took)
 	}
 }
@@ -312,7 +313,7 @@ func TestASlowReaderIsLetGo(t *testing.T) {
 	defer conn.Close()
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	fmt.Fprintf(conn, "GET /a2a/harbor-hotel/oauth/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nLast-Event-ID: 0\r\n\r\n", key)
-	time.Sleep(7 * time.Second) // longer than a reader may take for one piece
+	time.Sleep(12 * time.Second) // longer than a reader may take for one piece
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, err := io.Copy(io.Discard, conn)
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {

@@ -58,7 +58,7 @@ type place struct{ uri string }
 
 var placePolicy = policy{
 	fresh: 5 * time.Second, renew: 4 * time.Second, most: DefaultStale,
-	pause: 2 * time.Second, patience: 300 * time.Millisecond,
+	pause: 2 * time.Second, patience: lateAfter,
 }
 
 func (d *directory) find(ctx context.Context, issuer string) (string, error) {
@@ -81,7 +81,8 @@ func (d *directory) find(ctx context.Context, issuer string) (string, error) {
 // meet asks about an agent that was never named. One that is not known is not
 // remembered: strangers could make up any number.
 func (d *directory) meet(ctx context.Context, issuer string) (string, error) {
-	late := time.NewTimer(placePolicy.patience)
+	const patience = 300 * time.Millisecond
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case d.asking <- struct{}{}:

@@ -20,6 +20,10 @@ type policy struct {
 	patience time.Duration
 }
 
+// lateAfter is the patience there is with everybody. A variable for tests, which
+// must not depend on how fast a machine is.
+var lateAfter = 300 * time.Millisecond
+
 // kept is a document of somebody else's. Its lock is held over no fetch, so that
 // one slow server is nobody else's trouble.
 type kept[T any] struct {

@@ -12,7 +12,7 @@ import (
 // minutes later at most, and an owner whose server fails has a day to mend it.
 var keyPolicy = policy{
 	fresh: 5 * time.Minute, renew: 4 * time.Minute, most: 24 * time.Hour,
-	pause: 10 * time.Second, cooldown: 10 * time.Second, patience: 300 * time.Millisecond,
+	pause: 10 * time.Second, cooldown: 10 * time.Second, patience: lateAfter,
 }
 
 // publishedKeys are keys as they were fetched.

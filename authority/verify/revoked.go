@@ -93,7 +93,7 @@ func (r *revocations) list(uri string) (*kept[fetchedList], error) {
 		list = &kept[fetchedList]{
 			policy: policy{
 				fresh: fresh, renew: fresh * 4 / 5, most: r.stale,
-				pause: 2 * time.Second, patience: 300 * time.Millisecond,
+				pause: 2 * time.Second, patience: lateAfter,
 			},
 			now:   r.now,
 			fetch: func(ctx context.Context, last *fetchedList) (*fetchedList, error) { return r.fetch(ctx, uri, last) },

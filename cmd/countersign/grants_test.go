@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
@@ -23,7 +24,7 @@ type shop struct {
 
 func newShop(t *testing.T) shop {
 	t.Helper()
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	return shop{t, w, w.Authority(nil), serviceURL(t, w)}
 }
 

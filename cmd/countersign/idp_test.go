@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
@@ -16,7 +17,7 @@ import (
 // An operator sets, checks and makes live the Brand's own login page, and a file
 // of the Brand carries it.
 func TestALoginPageFromTheCommandLine(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	page, err := logintest.Start(logintest.Config{Back: "https://countersign.example"})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
@@ -23,7 +24,7 @@ func allowedAtHotel(t *testing.T, w *authoritytest.World, subject string) {
 // R66: the archive goes into a file of the operator's own, whose trail verifies
 // without a database; a file that is there is not overwritten.
 func TestABrandIsExportedFromTheShell(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	allowedAtHotel(t, w, "guest-1")
 	database := serviceURL(t, w)
 	dir := t.TempDir()
@@ -77,7 +78,7 @@ func TestABrandIsExportedFromTheShell(t *testing.T) {
 
 // B92: erased from the shell only with --yes, and the output does not name them.
 func TestAUserIsErasedFromTheShell(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	allowedAtHotel(t, w, "guest-1")
 	database := serviceURL(t, w)
 	line := []string{"user", "erase", "--brand", "harbor-hotel", "--subject", "guest-1", "--database-url", database}
@@ -105,7 +106,7 @@ func TestAUserIsErasedFromTheShell(t *testing.T) {
 // B76: private keys go by an operator's hand alone, and only when the Brand's data
 // has gone; what is printed names that Brand's keys and no other's.
 func TestKeysAreDestroyedByHandAndLast(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	line := []string{"keys", "destroy", "--brand", "harbor-hotel", "--database-url", database}
 	if code, out, errs := typed(t, line...); code == 0 || out != "" || !strings.Contains(errs, "is not closed") {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
@@ -47,7 +48,7 @@ func serviceURL(t *testing.T, w *authoritytest.World) string {
 
 // An operation without its object must neither run nor seem to have run.
 func TestNoOperationRunsWithoutItsObject(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	for line, missing := range map[string][]string{
 		"agent add":     {"issuer", "jwks-uri", "name"},
@@ -120,7 +121,7 @@ func TestEveryOperationHasAPromise(t *testing.T) {
 }
 
 func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	for _, line := range []string{
 		"brand pause", "brand resume", "user suspend --subject u1", "user resume --subject u1",
@@ -139,7 +140,7 @@ func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
 
 // One line says that it is done; data stays data.
 func TestSuccessIsSaid(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database, hotel := serviceURL(t, w), string(w.Hotel.ID)
 	for _, step := range []struct{ line, want string }{
 		{"user suspend --subject guest-7 --brand " + hotel, "guest-7 is suspended at " + hotel},
@@ -198,7 +199,7 @@ func TestAnOperatorsMistakesHaveRemedies(t *testing.T) {
 }
 
 func TestADatabaseWithoutTablesIsSaidToBeUnprepared(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	w.Exec(t, `DROP TABLE brands CASCADE`)
 	code, _, errs := typed(t, "brand", "list", "--database-url", serviceURL(t, w))
 	if code != 1 || !strings.Contains(errs, " migrate comes first") {
@@ -228,7 +229,7 @@ func TestTheConsolesCommandsHaveTheFlagsTheyShow(t *testing.T) {
 // key, or not at all: a mistyped file makes no second secret, and a key in
 // another store would come to sign where the service does not look.
 func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	mistyped := filepath.Join(t.TempDir(), "mastr.key")
 	rotate := []string{"keys", "rotate", "--brand", string(w.Hotel.ID), "--database-url", database}
@@ -266,7 +267,7 @@ func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
 
 // What an operator does to an agent or a key stands in the trail.
 func TestOperatorsLeaveATrail(t *testing.T) {
-	w := authoritytest.New(t)
+	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	keys, err := w.Keys.List(t.Context(), w.Hotel.ID)
 	if err != nil {

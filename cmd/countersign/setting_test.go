@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
@@ -21,7 +22,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{World: authoritytest.New(t), t: t, keyFile: filepath.Join(t.TempDir(), "master.key")}
+	b := &bench{World: authoritytest.NewAt(t, time.Now()), t: t, keyFile: filepath.Join(t.TempDir(), "master.key")}
 	b.database = serviceURL(t, b.World)
 	if _, err := signing.LoadMaster(b.keyFile); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,9 @@ func TestATroubledProviderIsNamedAsSuch(t *testing.T) {
 		query := answer(t, c, conn, b, demoidp.NewVisitor())
 
 		c = newClient(t, now) // which knows nothing yet
-		c.patience = quick
+		if tt.faults.Discovery.Hang || tt.faults.JWKS.Hang || tt.faults.Token.Hang {
+			c.patience = quick
+		}
 		p.SetFaults(tt.faults)
 		_, err := c.Finish(t.Context(), conn, finish(b, query, now))
 		is(t, tt.name, err, tt.want)
@@ -355,9 +357,9 @@ func TestAHangingProviderHoldsFewConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.patience = quick
 	b := begin()
 	query := answer(t, c, conn, b, demoidp.NewVisitor())
+	c.patience = quick
 	_, err := c.Finish(t.Context(), conn, finish(b, query, now))
 	is(t, "one more", err, ErrUnreachable)
 	if p.Hits(demoidp.PathToken) != 0 {

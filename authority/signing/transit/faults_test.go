@@ -123,7 +123,7 @@ func TestStartBeforeVault(t *testing.T) {
 // another Vault's Brands notice nothing, and it heals.
 func TestHungVault(t *testing.T) {
 	w := newWorld(t)
-	const deadline = 400 * time.Millisecond
+	const deadline = 2 * time.Second
 	b := w.backend(t, func(c *transit.Config) { c.Timeout = deadline })
 	other := newWorld(t).backend(t, func(c *transit.Config) { c.Name = "vault-2" })
 	for _, each := range []*measured{b, other} {

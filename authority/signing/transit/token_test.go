@@ -83,7 +83,7 @@ func TestShortTokensUnderLoad(t *testing.T) {
 	time.AfterFunc(12*time.Second, func() { close(stop) })
 	signed := load(t, b, stop)()
 	logins, _ := b.number(t, "countersign_vault_logins_total")
-	if logins != 3 {
+	if logins != 3 && logins != 4 { // a fourth where the machine is slow: they come four seconds apart
 		t.Errorf("%d logins in 12 s", logins)
 	}
 	if extended, _ := b.number(t, "countersign_vault_token_extensions_total", "ok"); extended < 3 {

@@ -46,6 +46,9 @@ type Config struct {
 	ClientSecret string
 	RedirectURIs []string // compared exactly
 	Logger       *slog.Logger
+	// Now is the time that ID tokens speak of, for clients whose clock a test turns;
+	// nil: time.Now.
+	Now func() time.Time
 }
 
 // Provider is an OpenID provider. All its methods may be called at any time.

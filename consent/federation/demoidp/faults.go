@@ -125,6 +125,9 @@ func (p *Provider) misbehave(next http.Handler) http.Handler {
 func (p *Provider) alterToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := p.faults.get()
+		if p.config.Now != nil {
+			f.ClockOffset += time.Until(p.config.Now())
+		}
 		if f.EditIDToken == nil && f.EditToken == nil && f.ClockOffset == 0 && f.SignAs == "" {
 			next.ServeHTTP(w, r)
 			return
