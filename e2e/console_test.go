@@ -241,7 +241,7 @@ func TestTheDemoHasAnOwner(t *testing.T) {
 	i.open(p.PublicURL + "/console/b/harbor-hotel/members")
 	i.mustSee("成員") // the choice lasts
 	i.inspect("console-members-zh")
-	fmt.Fprintf(os.Stderr, "pictures of %d pages are in e2e/%s\n", len(i.names), pictures)
+	fmt.Fprintf(os.Stderr, "%d pages were examined\n", len(i.names))
 }
 
 // inspectSettings looks at what a Brand sets, in the state in which each page has

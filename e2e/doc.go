@@ -12,7 +12,7 @@
 //
 // Every page is examined on a phone and at a desk, in light and dark, and at 200 %.
 // Pictures of it go to e2e/screenshots; COUNTERSIGN_PICTURES=all takes one of every
-// look.
+// look, COUNTERSIGN_PICTURES=none takes none.
 //
 // The other files are journeys, named by what happens in them. It starts in
 // TestMain; the product itself starts with the first test that asks for it.

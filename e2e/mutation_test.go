@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -123,11 +124,23 @@ func mutantBinary(t *testing.T, all []mutant) string {
 	return bin
 }
 
-// probedAt is where mutants are asked about: at a Brand whose interface is the
-// service's own, and at one whose interface is a program of its own.
-type probedAt struct {
-	brand, other brand
-	mutants      []mutant
+// share is some of the mutants, and where they are asked about: at a Brand whose
+// interface is the service's own, or at one whose interface is a program of its own.
+type share struct {
+	name    string
+	at      func(p *product, t *testing.T) (brand, other brand)
+	mutants []mutant
+}
+
+// shares are about as long as one another.
+func shares() []share {
+	hosted := func(p *product, t *testing.T) (brand, brand) { return p.hotel(t), p.outfitter(t) }
+	fronted := func(p *product, t *testing.T) (brand, brand) { return p.outfitter(t), p.hotel(t) }
+	var halves [2][]mutant
+	for i, m := range mutants() { // those of one rule take as long as one another, and stand together
+		halves[i%2] = append(halves[i%2], m)
+	}
+	return []share{{"hosted-1", hosted, halves[0]}, {"hosted-2", hosted, halves[1]}, {"fronted", fronted, frontedMutants()}}
 }
 
 // M1–M24: a rule whose removal nobody notices is not covered. Every rule is
@@ -146,18 +159,49 @@ func TestNoRuleCanBeRemovedUnnoticed(t *testing.T) {
 			t.Errorf("%s: no mutant", rule)
 		}
 	}
-	which := filepath.Join(scratch, "off")
+	began := time.Now()
+	bin := mutantBinary(t, all)
+	t.Logf("building the mutants: %s", time.Since(began).Round(time.Second))
+	table := make(map[string]string)
+	var mu sync.Mutex
+	t.Run("off in turn", func(t *testing.T) {
+		for _, s := range shares() {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel() // most of the time goes by in waiting
+				rows := s.offInTurn(t, bin)
+				mu.Lock()
+				defer mu.Unlock()
+				table[s.name] = rows
+			})
+		}
+	})
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "RULE\tSWITCHED OFF\tPROBED AT\tNOTICED BY")
+	for _, s := range shares() {
+		fmt.Fprint(w, table[s.name])
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", text.String())
+}
+
+// offInTurn switches the share's rules off, one after the other, in a product of
+// their own, and returns a row for each with who noticed.
+func (s share) offInTurn(t *testing.T, bin string) string {
+	folder := filepath.Join(scratch, "mutant-"+s.name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	which := filepath.Join(folder, "off")
 	turn := func(off string) {
 		if err := os.WriteFile(which, []byte(off), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	turn("")
-	began := time.Now()
-	lap := func(what string) { t.Logf("%s: %s", what, time.Since(began).Round(time.Second)); began = time.Now() }
-	bin := mutantBinary(t, all)
-	lap("building the mutants")
-	p, err := startBinary(bin, filepath.Join(scratch, "mutant"), "data", "localhost:0", switchVariable+"="+which)
+	p, err := startBinary(bin, folder, "data", "localhost:0", switchVariable+"="+which)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,51 +210,40 @@ func TestNoRuleCanBeRemovedUnnoticed(t *testing.T) {
 			<-p.ended
 		}
 	})
-	table := new(strings.Builder)
-	w := tabwriter.NewWriter(table, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "RULE\tSWITCHED OFF\tPROBED AT\tNOTICED BY")
-	for _, at := range []probedAt{
-		{p.hotel(t), p.outfitter(t), mutants()},
-		{p.outfitter(t), p.hotel(t), frontedMutants()},
-	} {
-		probe := p.probe(t, at.brand, at.other)
-		probe.StopAtFailure = true
-		for _, m := range at.mutants {
-			c := probe
-			c.Only = []string{m.rule}
-			if m.fresh {
-				c.PA = p.registers(t, at.brand.Audience)
-			}
-			turn(m.rule + " " + m.name)
-			noticed, err := whoNotices(t.Context(), c)
-			turn("")
-			if err != nil {
-				t.Errorf("%s: without %s: %v", m.rule, m.name, err)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.rule, m.name, at.brand.ID, noticed)
+	at, other := s.at(p, t)
+	probe := p.probe(t, at, other)
+	probe.StopAtFailure = true
+	var rows strings.Builder
+	for _, m := range s.mutants {
+		c := probe
+		c.Only = []string{m.rule}
+		if m.fresh {
+			c.PA = p.registers(t, at.Audience)
 		}
-		lap("every rule off in turn at " + at.brand.ID)
-		// Where a check fails with every rule on, it has noticed nothing.
-		for _, m := range at.mutants {
-			if !slices.Contains(probe.Only, m.rule) {
-				probe.Only = append(probe.Only, m.rule)
-			}
-		}
-		results, err := conformance.Run(t.Context(), probe)
+		turn(m.rule + " " + m.name)
+		noticed, err := whoNotices(t.Context(), c)
+		turn("")
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: without %s: %v", m.rule, m.name, err)
 		}
-		for _, r := range results {
-			if r.Result != conformance.Pass {
-				t.Errorf("with every rule on at %s: %s, %s: %s: %s", at.brand.ID, r.Rule, r.Check, r.Result, r.Detail)
-			}
-		}
-		lap("every rule on at " + at.brand.ID)
+		fmt.Fprintf(&rows, "%s\t%s\t%s\t%s\n", m.rule, m.name, at.ID, noticed)
 	}
-	if err := w.Flush(); err != nil {
+	// Where a check fails with every rule on, it has noticed nothing.
+	for _, m := range s.mutants {
+		if !slices.Contains(probe.Only, m.rule) {
+			probe.Only = append(probe.Only, m.rule)
+		}
+	}
+	results, err := conformance.Run(t.Context(), probe)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("\n%s", table)
+	for _, r := range results {
+		if r.Result != conformance.Pass {
+			t.Errorf("with every rule on at %s: %s, %s: %s: %s", at.ID, r.Rule, r.Check, r.Result, r.Detail)
+		}
+	}
+	return rows.String()
 }
 
 // whoNotices is the check that fails. That the suite could not ask is no notice:
