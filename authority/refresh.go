@@ -244,6 +244,7 @@ func (a *Authority) forgotten(ctx context.Context, brand tenants.BrandID, h held
 		SELECT g.id FROM grants g
 		 WHERE g.brand_id = @brand AND g.id = @grant AND g.ended_at IS NULL
 		   AND greatest(coalesce(g.last_used_at, g.created_at), g.kept_out_until,
+		                (SELECT b.resumed_at FROM brands b WHERE b.id = @brand),
 		                (SELECT max(s.at) FROM consents s WHERE s.brand_id = @brand AND s.grant_id = g.id)) <= @idle
 		   FOR UPDATE OF g`
 	ended := 0

@@ -469,6 +469,19 @@ func TestWhoWasKeptOutIsNotForgotten(t *testing.T) {
 		t.Errorf("back from a suspension: %v", err)
 	}
 
+	if err := tenants.Stop(t.Context(), a.Editor(authority.ByOperator()), w.Hotel.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(6 * day)
+	wantErr(t, refresh(), authority.ErrPaused)
+	if err := tenants.Start(t.Context(), a.Editor(authority.ByOperator()), w.Hotel.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(4 * day)
+	if err := refresh(); err != nil {
+		t.Errorf("the brand is back from a pause: %v", err)
+	}
+
 	w.Clock.Advance(6 * day)
 	s := authoritytest.Begin(t, a, w.Hotel, alex, "account:read")
 	authoritytest.Approve(t, a, w.Hotel, s, "guest-7", "bookings:read", "account:read")

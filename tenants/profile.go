@@ -299,16 +299,21 @@ func Stop(ctx context.Context, edit Editor, brand BrandID) error {
 	return switchTo(ctx, edit, brand, Paused, "brand.paused")
 }
 
-// Start undoes Stop.
+// Start undoes Stop. That no agent came meanwhile is not held against it.
 func Start(ctx context.Context, edit Editor, brand BrandID) error {
 	return switchTo(ctx, edit, brand, Active, "brand.resumed")
 }
 
 func switchTo(ctx context.Context, edit Editor, brand BrandID, state State, event string) error {
+	const since = `UPDATE brands SET resumed_at = @now WHERE id = @brand`
 	return edit.change(ctx, brand, event, func(e *Edit) error {
 		changed, err := SetStateIn(ctx, e.Tx, brand, state)
-		if err == nil && changed {
-			e.Note(event, nil)
+		if err != nil || !changed {
+			return err
+		}
+		e.Note(event, nil)
+		if state == Active {
+			_, err = e.Exec(ctx, since, pgx.NamedArgs{"brand": brand, "now": e.Now})
 		}
 		return err
 	})
