@@ -14,6 +14,10 @@ import (
 // personal goes. The database holds the same number.
 const ClosedFor = 30 * 24 * time.Hour
 
+// ClosedTold is how long a closed Brand's endpoints are still told, of the grants
+// that ended with it: as long as a delivery is tried, and a day to end them all.
+const ClosedTold = 48 * time.Hour
+
 // The facts of a Brand's end.
 const (
 	EventClosed   = "brand.closed"

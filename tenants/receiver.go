@@ -15,7 +15,7 @@ type Receiver struct {
 	URL     string
 	Events  []string
 	Enabled bool
-	Closed  bool // the Brand is; it is told nothing more
+	Closed  bool // the Brand is, since ClosedTold: it is told nothing more
 	Keys    []WebhookKey
 }
 
@@ -68,7 +68,8 @@ func (r *Receivers) Forget(brand BrandID, id string) { r.memo.Forget(receiverRef
 
 func (r *Receivers) load(ctx context.Context, ref receiverRef) (Receiver, error) {
 	const q = `
-		SELECT w.url, w.events, w.enabled, b.state = 'closed' AS closed,
+		SELECT w.url, w.events, w.enabled,
+		       b.state = 'closed' AND coalesce(b.closed_at, '-infinity') <= @since AS closed,
 		       w.secret_sealed AS sealed, w.former_sealed AS former, w.former_until AS until
 		  FROM webhook_endpoints w
 		  JOIN brands b ON b.id = w.brand_id
@@ -82,7 +83,9 @@ func (r *Receivers) load(ctx context.Context, ref receiverRef) (Receiver, error)
 		Former  []byte
 		Until   *time.Time
 	}
-	found, err := One[row](ctx, r.db, ref.brand, q, pgx.NamedArgs{"brand": ref.brand, "id": ref.id})
+	found, err := One[row](ctx, r.db, ref.brand, q, pgx.NamedArgs{
+		"brand": ref.brand, "id": ref.id, "since": r.memo.Now().Add(-ClosedTold),
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Receiver{}, ErrNoWebhook
 	}

@@ -395,17 +395,27 @@ func TestSecretsChangeWithAnOverlap(t *testing.T) {
 	}
 }
 
-// A closed Brand is told nothing more.
-func TestAClosedBrandIsNotTold(t *testing.T) {
+// A Brand that closes is told which grants ended with it, and two days later
+// nothing more.
+func TestAClosedBrandIsToldOfItsEnd(t *testing.T) {
 	h := newHouse(t)
 	r := eventstest.New(t)
 	id, _ := h.endpoint(t, h.Hotel, r)
 	h.allow(t, "guest-7", "bookings:read")
-	if err := tenants.SetState(t.Context(), h.DB, h.Hotel.ID, tenants.Closed); err != nil {
+	h.drain(t, id)
+	if _, err := h.rules.Close(t.Context(), h.Hotel.ID, authority.ByOperator()); err != nil {
 		t.Fatal(err)
 	}
+	r.Answer(func(eventstest.Call) int { return http.StatusBadGateway })
 	h.drain(t, id)
-	if d := h.deliveries(t, id)[0]; d.State != "dead" || d.LastError != "the brand is closed" || len(r.All()) != 0 {
-		t.Errorf("%+v", d)
+	h.Clock.Advance(tenants.ClosedTold - time.Microsecond)
+	h.drain(t, id)
+	if all := r.All(); len(all) != 3 || !strings.Contains(string(all[2].Body), `"grant.revoked"`) {
+		t.Fatalf("told %d times", len(all))
+	}
+	h.Clock.Advance(2 * time.Second) // what an instance knows may be a second old
+	h.drain(t, id)
+	if d := h.deliveries(t, id)[0]; d.State != "dead" || d.LastError != "the brand is closed" || len(r.All()) != 3 {
+		t.Errorf("%+v, told %d times", d, len(r.All()))
 	}
 }
