@@ -55,6 +55,7 @@ type held struct {
 	Generation int
 	KeyVersion int
 	UsedAt     *time.Time
+	Answerable *time.Time // since when a retry could be answered, after it was used
 	NextUsedAt *time.Time // the successor's
 	Subject    string
 	Scopes     []string
@@ -88,7 +89,10 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	case !h.GrantOn:
 		return Tokens{}, ErrEnded
 	}
-	if idle := now.AddDate(0, 0, -brand.IdleDays); !h.Suspended && !h.LastUsed.After(idle) {
+	if h.Suspended {
+		return Tokens{}, ErrSuspended // nothing is spent, and a retry is no theft
+	}
+	if idle := now.AddDate(0, 0, -brand.IdleDays); !h.LastUsed.After(idle) {
 		ended, err := a.forgotten(ctx, brand.ID, h, idle, now)
 		if err != nil {
 			return Tokens{}, err
@@ -98,11 +102,12 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		}
 	}
 	if h.UsedAt != nil {
-		switch {
-		case brand.Grace > 0 && now.Sub(*h.UsedAt) <= brand.Grace && h.NextUsedAt == nil:
+		// Nobody could answer a retry while the agent was kept out.
+		switch age := now.Sub(*h.Answerable); {
+		case brand.Grace > 0 && age <= brand.Grace && h.NextUsedAt == nil:
 			// A lost reply, or a parallel caller: the same successor again.
 			a.count.reuse.WithLabelValues("grace").Inc()
-		case now.Sub(*h.UsedAt) <= max(brand.Grace, flight):
+		case age <= max(brand.Grace, flight):
 			// Its successor is in use, or there is no window and this call was
 			// on its way when the token was spent: too late, but no sign of theft.
 			a.count.reuse.WithLabelValues("late").Inc()
@@ -110,9 +115,6 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		default:
 			return Tokens{}, a.reused(ctx, brand.ID, who, h, now)
 		}
-	}
-	if h.Suspended {
-		return Tokens{}, ErrSuspended // nothing is spent
 	}
 	scopes := payable(nil, h.Scopes, h.Offered)
 	if len(narrow) > 0 {
@@ -144,11 +146,19 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	return Tokens{Access: signed.Access, Refresh: next, Scopes: scopes, Details: details, GrantID: h.GrantID}, nil
 }
 
+// letIn is since when an agent g that was kept out may come again: its person or the
+// Brand b was suspended, or the agent itself. NULL: it never was.
+const letIn = `
+	greatest(g.kept_out_until, b.resumed_at,
+	         (SELECT x.enabled_at FROM agents x WHERE x.issuer = g.agent),
+	         (SELECT l.noted_at FROM brand_agents l WHERE l.brand_id = g.brand_id AND l.issuer = g.agent AND l.allowed))`
+
 // look finds the token if it is the caller's own: another agent's, person's or
 // Brand's is not found at all, so nothing about it can change (P31).
 func (a *Authority) look(ctx context.Context, brand tenants.BrandID, who Caller, token string, now time.Time) (held, error) {
 	const q = `
 		SELECT t.grant_id, t.family_id, t.generation, t.key_version, t.used_at,
+		       CASE WHEN t.used_at IS NOT NULL THEN greatest(t.used_at, ` + letIn + `) END AS answerable,
 		       (SELECT n.used_at FROM refresh_tokens n
 		         WHERE n.brand_id = @brand AND n.family_id = t.family_id
 		           AND n.generation = t.generation + 1) AS next_used_at,
@@ -223,14 +233,17 @@ func (a *Authority) rotate(ctx context.Context, brand tenants.BrandID, who Calle
 // reused ends the grant: one of the two who hold this token is a thief, and
 // nobody can tell which.
 func (a *Authority) reused(ctx context.Context, brand tenants.BrandID, who Caller, h held, now time.Time) error {
-	err := a.change(ctx, brand, byAgent(who), now, func(c *change) error {
-		_, err := c.end(ctx, []uuid.UUID{h.GrantID}, "reuse_detected")
+	ended := 0
+	err := a.change(ctx, brand, byAgent(who), now, func(c *change) (err error) {
+		ended, err = c.end(ctx, []uuid.UUID{h.GrantID}, "reuse_detected")
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("end reused grant at %s: %w", brand, err)
 	}
-	a.count.reuse.WithLabelValues("ended").Inc()
+	if ended > 0 { // several replays of one token are one theft
+		a.count.reuse.WithLabelValues("ended").Inc()
+	}
 	return ErrReused
 }
 
@@ -242,9 +255,9 @@ func (a *Authority) reused(ctx context.Context, brand tenants.BrandID, who Calle
 func (a *Authority) forgotten(ctx context.Context, brand tenants.BrandID, h held, idle, now time.Time) (bool, error) {
 	const q = `
 		SELECT g.id FROM grants g
+		  JOIN brands b ON b.id = g.brand_id
 		 WHERE g.brand_id = @brand AND g.id = @grant AND g.ended_at IS NULL
-		   AND greatest(coalesce(g.last_used_at, g.created_at), g.kept_out_until,
-		                (SELECT b.resumed_at FROM brands b WHERE b.id = @brand),
+		   AND greatest(coalesce(g.last_used_at, g.created_at), ` + letIn + `,
 		                (SELECT max(s.at) FROM consents s WHERE s.brand_id = @brand AND s.grant_id = g.id)) <= @idle
 		   FOR UPDATE OF g`
 	ended := 0

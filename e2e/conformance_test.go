@@ -66,8 +66,12 @@ func (p *product) operator(t *testing.T, b brand) conformance.Operator {
 		if out, exit := p.run(t, "", args...); exit != 0 {
 			return fmt.Errorf("exit %d: %s", exit, out)
 		}
-		if noun == "brand" {
-			time.Sleep(settingsAge) // or the next rule would be asked of a Brand that still seems paused
+		// Or the next rule would be asked of who still seems paused, or disabled.
+		switch {
+		case noun == "brand":
+			time.Sleep(settingsAge)
+		case action == "enable-agent":
+			time.Sleep(agentAge)
 		}
 		if verb == "restore" { // to where it stood before
 			p.operate(t, "scope", "order", "--brand", b.ID, "--order", strings.Join(order, ","), "--as-operator")

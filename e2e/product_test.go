@@ -275,8 +275,11 @@ func (p *product) run(t *testing.T, stdin string, args ...string) (stdout string
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// settingsAge is how long an instance may act on old settings of a Brand.
-const settingsAge = time.Second
+// How long an instance may act on old settings of a Brand, and on what an agent was.
+const (
+	settingsAge = time.Second
+	agentAge    = 2 * time.Second
+)
 
 // operate runs an operator's command over the database and expects it to work.
 // Where that changes a Brand's settings, every instance knows when it returns.

@@ -112,8 +112,10 @@ func UnlistAgent(ctx context.Context, edit Editor, brand BrandID, issuer string)
 }
 
 func (e *Edit) unlistAgent(ctx context.Context, issuer string) error {
-	const q = `DELETE FROM brand_agents WHERE brand_id = @brand AND issuer = @issuer`
-	tag, err := e.Exec(ctx, q, pgx.NamedArgs{"brand": e.Brand, "issuer": issuer})
+	const q = `
+		WITH gone AS (DELETE FROM brand_agents WHERE brand_id = @brand AND issuer = @issuer RETURNING brand_id)
+		UPDATE brands SET resumed_at = @now WHERE id = (SELECT brand_id FROM gone)`
+	tag, err := e.Exec(ctx, q, pgx.NamedArgs{"brand": e.Brand, "issuer": issuer, "now": e.Now})
 	if err == nil && tag.RowsAffected() > 0 {
 		e.Note("agent.unlisted", map[string]any{"agent": issuer})
 	}

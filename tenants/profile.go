@@ -149,7 +149,8 @@ func (e *Edit) changeSettings(ctx context.Context, site Site, fn func(*Settings)
 		       privacy_url = @privacy, connected_url = @connected, languages = @languages,
 		       identity_scheme = @scheme, token_seconds = @token, grace_seconds = @grace,
 		       grant_days = @days, grant_days_default = @default, signing_alg = @alg,
-		       rotation_days = @rotation, idle_days = @idle, skip_consent = @skip, agents = @agents
+		       rotation_days = @rotation, idle_days = @idle, skip_consent = @skip, agents = @agents,
+		       resumed_at = CASE WHEN agents <> @agents THEN @now ELSE resumed_at END
 		 WHERE id = @brand`
 	_, err = e.Exec(ctx, q, pgx.NamedArgs{
 		"brand": e.Brand, "name": after.Name, "description": after.Description, "colour": after.Colour,
@@ -157,6 +158,7 @@ func (e *Edit) changeSettings(ctx context.Context, site Site, fn func(*Settings)
 		"languages": after.Languages, "scheme": after.IdentityScheme, "token": after.TokenSeconds,
 		"grace": after.GraceSeconds, "days": after.GrantDays, "default": after.GrantDefault,
 		"alg": after.SigningAlg, "rotation": after.RotationDays, "idle": after.IdleDays, "skip": after.SkipConsent, "agents": after.Agents,
+		"now": e.Now,
 	})
 	return after, err
 }

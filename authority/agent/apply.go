@@ -143,7 +143,7 @@ func (r *Registry) Approve(ctx context.Context, issuer string) error {
 		SELECT issuer, jwks_uri, name, contact, true, @now, @now FROM approved
 		ON CONFLICT (issuer) DO UPDATE
 		   SET jwks_uri = excluded.jwks_uri, name = excluded.name, contact = excluded.contact,
-		       enabled = true, discovered = false, updated_at = excluded.updated_at
+		       enabled = true, discovered = false, updated_at = excluded.updated_at, enabled_at = excluded.updated_at
 		 WHERE agents.discovered`
 	defer r.forget(issuer)
 	return r.decide(ctx, q, issuer, "registered")

@@ -97,7 +97,8 @@ func (r *Registry) Register(ctx context.Context, a Agent) error {
 		ON CONFLICT (issuer) DO UPDATE
 		   SET jwks_uri = excluded.jwks_uri, name = excluded.name,
 		       enabled = excluded.enabled, test = excluded.test, contact = excluded.contact,
-		       discovered = false, updated_at = excluded.updated_at
+		       discovered = false, updated_at = excluded.updated_at,
+		       enabled_at = CASE WHEN excluded.enabled THEN excluded.updated_at ELSE agents.enabled_at END
 		 WHERE agents.discovered OR (agents.jwks_uri, agents.name, agents.enabled, agents.test, agents.contact)
 		       IS DISTINCT FROM (excluded.jwks_uri, excluded.name, excluded.enabled, excluded.test, excluded.contact)`
 	defer r.forget(a.Issuer)
@@ -120,7 +121,10 @@ func (r *Registry) Register(ctx context.Context, a Agent) error {
 // know when it returns, others within two seconds.
 func (r *Registry) SetEnabled(ctx context.Context, issuer string, enabled bool) error {
 	const find = `SELECT enabled FROM agents WHERE issuer = @issuer FOR NO KEY UPDATE`
-	const set = `UPDATE agents SET enabled = @enabled, updated_at = @now WHERE issuer = @issuer`
+	const set = `
+		UPDATE agents
+		   SET enabled = @enabled, updated_at = @now, enabled_at = CASE WHEN @enabled THEN @now ELSE enabled_at END
+		 WHERE issuer = @issuer`
 	what := "disabled"
 	if enabled {
 		what = "enabled"

@@ -45,7 +45,8 @@ type Config struct {
 
 // Operator acts as the server's operator. The action is one of suspend-user and
 // resume-user with a subject, disable-agent and enable-agent with an issuer,
-// retire-scope and restore-scope with a scope, pause-brand, resume-brand.
+// retire-scope and restore-scope with a scope, pause-brand, resume-brand. Whoever is
+// let in again is let in when it returns: the next check goes on from there.
 type Operator func(ctx context.Context, action, object string) error
 
 // What a check came to.
