@@ -1,7 +1,9 @@
 package events_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,6 +69,51 @@ func TestEveryChangeIsTold(t *testing.T) {
 	}
 	if logged := h.logs.String(); strings.Contains(logged, secret[6:]) || strings.Contains(logged, "guest-7") {
 		t.Error("the log says too much")
+	}
+}
+
+// R46: what nobody chose is told too: a token that came back, and a time that is
+// over. An endpoint can ask for one type alone.
+func TestAnEndThatNobodyChoseIsTold(t *testing.T) {
+	h := newHouse(t)
+	r, alarm := eventstest.New(t), eventstest.New(t)
+	id, _ := h.endpoint(t, h.Hotel, r)
+	only, _ := h.endpoint(t, h.Hotel, alarm, "grant.reuse_detected")
+	who := authority.Caller{Agent: authoritytest.Agent, Sub: "phone of guest-7"}
+	s := authoritytest.Begin(t, h.rules, h.Hotel, who, "bookings:read")
+	authoritytest.Approve(t, h.rules, h.Hotel, s, "guest-7", "bookings:read")
+	tokens, err := h.rules.Poll(t.Context(), h.Hotel, who, s.DeviceCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.rules.Refresh(t.Context(), h.Hotel, who, tokens.Refresh, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.Clock.Advance(time.Hour)
+	if _, err := h.rules.Refresh(t.Context(), h.Hotel, who, tokens.Refresh, nil); !errors.Is(err, authority.ErrReused) {
+		t.Fatal(err)
+	}
+	h.allow(t, "guest-8", "bookings:read")
+	h.Clock.Advance(100 * 24 * time.Hour)
+	if n, err := h.rules.Expire(t.Context(), h.Hotel.ID); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	h.drain(t, id)
+	h.drain(t, only)
+	types := func(all []eventstest.Call) []string {
+		slices.SortFunc(all, func(a, b eventstest.Call) int { return cmp.Compare(a.Data.Seq, b.Data.Seq) })
+		var out []string
+		for _, c := range all {
+			out = append(out, c.Type+" "+c.Data.Subject+" "+c.Data.Reason)
+		}
+		return out
+	}
+	want := []string{"grant.created guest-7 ", "grant.reuse_detected guest-7 reuse_detected", "grant.created guest-8 ", "grant.expired guest-8 expired"}
+	if got := types(r.All()); !slices.Equal(got, want) {
+		t.Errorf("told %q", got)
+	}
+	if got := types(alarm.All()); !slices.Equal(got, want[1:2]) {
+		t.Errorf("the alarm was told %q", got)
 	}
 }
 
