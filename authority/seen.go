@@ -46,6 +46,9 @@ type SeenScope struct {
 type SeenLogin struct {
 	At    time.Time `json:"at"`
 	Fresh bool      `json:"fresh"` // for this very request
+	// By is the issuer that vouched for them then: an OpenID provider, or the Brand's
+	// own page. A Brand's connection may change later; empty: from before it was kept.
+	By string `json:"by,omitempty"`
 }
 
 // digest says under which words, in which language, a scope was agreed to.

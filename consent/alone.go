@@ -130,7 +130,7 @@ func (h *Handler) arriveAtAgents(v *visit) error {
 	if a.UserCode != "" { // made for a request
 		return v.unbelieved()
 	}
-	l := login{Subject: a.Subject, Account: a.Account, At: a.AuthTime}
+	l := login{Subject: a.Subject, Account: a.Account, At: a.AuthTime, By: a.Issuer}
 	j, err := h.journeys.signedIn(v.ctx(), v.brand.ID, nil, l, false, v.locales)
 	if err != nil {
 		return err

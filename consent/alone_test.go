@@ -84,6 +84,15 @@ func TestAnOldLoginIsNotFresh(t *testing.T) {
 	s.Exec(t, `UPDATE device_requests SET expires_at = expires_at + interval '1 hour'`)
 	s.Exec(t, `UPDATE journeys SET session_until = session_until + interval '1 hour'`)
 	action, form := g.form(t)
+	form.Set("decision", "deny")
+	if no := d.from(s.url, action, form); no.status >= 400 || s.record(t, started)["login"].(object)["by"] != login.Issuer() {
+		t.Errorf("%d, and the record: %v", no.status, s.record(t, started)["login"])
+	}
+	started = authoritytest.Begin(t, s.rules, s.Hotel, alex, "bookings:read")
+	g = at(2 * time.Minute)
+	s.Exec(t, `UPDATE device_requests SET expires_at = expires_at + interval '1 hour'`)
+	s.Exec(t, `UPDATE journeys SET session_until = session_until + interval '1 hour'`)
+	action, form = g.form(t)
 	form.Set("decision", "allow")
 	s.Clock.Advance(13*time.Minute + time.Second)
 	if late := d.from(s.url, action, form); late.status != 403 || s.state(t, s.Hotel, started) != "pending" {

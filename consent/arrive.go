@@ -152,7 +152,7 @@ func (h *Handler) arrive(v *visit) error {
 	if err != nil {
 		return err
 	}
-	l := login{Subject: a.Subject, Account: a.Account, At: a.AuthTime}
+	l := login{Subject: a.Subject, Account: a.Account, At: a.AuthTime, By: a.Issuer}
 	// Nobody is asked for a fresh login here, but the page says when it vouched for
 	// the person: since the agent asked is for this very request.
 	fresh := !a.AuthTime.Before(q.AskedAt.Add(-skew))
@@ -181,7 +181,11 @@ func (v *visit) actFor(j journey) {
 	v.adopt(j)
 	v.browser = &browser{secret: j.ID, logins: make(map[tenants.BrandID]login)}
 	if j.Subject != nil && j.Account != nil && j.LoggedInAt != nil {
-		v.browser.logins[v.brand.ID] = login{Subject: *j.Subject, Account: *j.Account, At: *j.LoggedInAt}
+		l := login{Subject: *j.Subject, Account: *j.Account, At: *j.LoggedInAt}
+		if j.VouchedBy != nil {
+			l.By = *j.VouchedBy
+		}
+		v.browser.logins[v.brand.ID] = l
 	}
 }
 

@@ -146,6 +146,9 @@ func TestDriversFindTheFormTheyKnow(t *testing.T) {
 			t.Errorf("%s: %d to %s, want %s", decision, done.status, done.header.Get("Location"), want)
 		}
 		tokens, err := s.rules.Poll(t.Context(), s.Hotel, alex, started.DeviceCode)
+		if by := s.record(t, started)["login"].(object)["by"]; by != login.Issuer() {
+			t.Errorf("%s: the record says that %v vouched", decision, by)
+		}
 		if decision == "allow" && (err != nil || strings.Join(tokens.Scopes, " ") != "bookings:read") || decision == "deny" && err == nil {
 			t.Errorf("%s: %v, %v", decision, tokens.Scopes, err)
 		}

@@ -31,6 +31,7 @@ type login struct {
 	Subject string    `json:"subject"`
 	Account string    `json:"account"` // what to call them
 	At      time.Time `json:"at"`
+	By      string    `json:"by,omitempty"` // the issuer that vouched for them
 }
 
 const (

@@ -101,7 +101,7 @@ func (v *visit) finish(j journey, state string) error {
 		}
 		return v.h.journeys.troubled(v.ctx(), v.brand.ID, j.ID, trouble)
 	}
-	l := login{Subject: identity.Subject, Account: identity.Account, At: v.h.Now()}
+	l := login{Subject: identity.Subject, Account: identity.Account, At: v.h.Now(), By: identity.Issuer}
 	if err := v.logIn(l); err != nil {
 		return err
 	}

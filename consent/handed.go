@@ -44,14 +44,14 @@ func (s journeys) first(ctx context.Context, brand tenants.BrandID, issuer strin
 func (s journeys) signedIn(ctx context.Context, brand tenants.BrandID, request *uuid.UUID, l login, fresh bool, locales string) (journey, error) {
 	const q = `
 		INSERT INTO journeys (brand_id, id, browser, request_id, ui_locales, created_at, expires_at,
-		                      subject, account, logged_in_at, fresh, logins)
-		VALUES (@brand, @id, @browser, @request, @locales, @now, @expires, @subject, @account, @at, @fresh, 1)
+		                      subject, account, logged_in_at, vouched_by, fresh, logins)
+		VALUES (@brand, @id, @browser, @request, @locales, @now, @expires, @subject, @account, @at, @by, @fresh, 1)
 		RETURNING ` + journeyColumns
 	nobody := sha256.Sum256([]byte(rand.Text()))
 	now := s.now()
 	return s.one(ctx, brand, q, pgx.NamedArgs{
 		"brand": brand, "id": handle(), "browser": nobody[:], "request": request, "locales": locales, "now": now,
-		"expires": now.Add(journeyLife), "subject": l.Subject, "account": l.Account, "at": l.At, "fresh": fresh,
+		"expires": now.Add(journeyLife), "subject": l.Subject, "account": l.Account, "at": l.At, "by": l.By, "fresh": fresh,
 	})
 }
 

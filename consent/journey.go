@@ -32,6 +32,7 @@ type journey struct {
 	Subject    *string
 	Account    *string
 	LoggedInAt *time.Time
+	VouchedBy  *string  // for that login; nil: it was made before this was kept
 	Ticked     []string // nil: nothing chosen yet
 	Days       *int
 	UILocales  string `db:"ui_locales"`
@@ -42,7 +43,7 @@ type journey struct {
 	Shown      string // what the page of its session said
 }
 
-const journeyColumns = `id, request_id, fresh, login_began, logins, trouble, subject, account, logged_in_at,
+const journeyColumns = `id, request_id, fresh, login_began, logins, trouble, subject, account, logged_in_at, vouched_by,
 	ticked, days, ui_locales, outcome, allowed, allowed_until, ended, shown`
 
 type journeys struct {
@@ -142,16 +143,18 @@ func (s journeys) arrive(ctx context.Context, brand tenants.BrandID, b *browser,
 // loggedIn records who came back.
 func (s journeys) loggedIn(ctx context.Context, brand tenants.BrandID, id string, l login) error {
 	const q = `
-		UPDATE journeys SET subject = @subject, account = @account, logged_in_at = @at, trouble = NULL
+		UPDATE journeys SET subject = @subject, account = @account, logged_in_at = @at, vouched_by = @by, trouble = NULL
 		 WHERE brand_id = @brand AND id = @id`
-	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "subject": l.Subject, "account": l.Account, "at": l.At})
+	return s.change(ctx, brand, q, pgx.NamedArgs{
+		"brand": brand, "id": id, "subject": l.Subject, "account": l.Account, "at": l.At, "by": l.By,
+	})
 }
 
 // shownTo records who reads the question under a login that was made elsewhere:
 // they are to read how it ended, too. It is no login made in this journey.
 func (s journeys) shownTo(ctx context.Context, brand tenants.BrandID, id string, l login) error {
 	const q = `
-		UPDATE journeys SET subject = @subject, account = @account, logged_in_at = NULL
+		UPDATE journeys SET subject = @subject, account = @account, logged_in_at = NULL, vouched_by = NULL
 		 WHERE brand_id = @brand AND id = @id`
 	return s.change(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": id, "subject": l.Subject, "account": l.Account})
 }

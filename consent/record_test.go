@@ -104,7 +104,7 @@ func TestRecordRepeatsThePage(t *testing.T) {
 			}
 			want := object{
 				"language": language, "agent": authoritytest.Agent, "agent_name": "Aria", "scopes": []any{tt.row, change},
-				"days": []any{7.0, 30.0, 90.0}, "login": object{"at": s.stamp(login), "fresh": true},
+				"days": []any{7.0, 30.0, 90.0}, "login": object{"at": s.stamp(login), "fresh": true, "by": s.idp[s.Hotel.ID].Issuer()},
 				"answer": "allowed", "ticked": []any{"bookings:read"}, "unticked": []any{"bookings:change"}, "for_days": 7.0,
 				"at": s.stamp(s.Clock.Now()), "subject": "harbor-hotel-7",
 			}
@@ -142,7 +142,7 @@ func TestRecordKnowsWhatElseWasSaid(t *testing.T) {
 	got := s.record(t, started)
 	want := object{
 		"notices": []any{"list_changed", "another_user_holds_a_grant"}, "reason": "To move your stay.",
-		"login": object{"at": s.stamp(login), "fresh": false},
+		"login": object{"at": s.stamp(login), "fresh": false, "by": s.idp[s.Hotel.ID].Issuer()},
 		"scopes": []any{
 			object{"id": "bookings:read", "description": "See all your bookings", "effect": "sees", "impact": "low", "held": true},
 			object{"id": "bookings:change", "description": "Change or cancel a booking", "effect": "changes", "impact": "medium", "held": false},
@@ -233,7 +233,7 @@ func TestCancelledFreshLoginIsNotRecordedAsFresh(t *testing.T) {
 	}
 	action, form := again.form(t)
 	p.answer(action, form, "allow", "account:read", "bookings:read")
-	if diff := cmp.Diff(object{"at": s.stamp(login), "fresh": false}, s.record(t, started)["login"]); diff != "" {
+	if diff := cmp.Diff(object{"at": s.stamp(login), "fresh": false, "by": s.idp[s.Hotel.ID].Issuer()}, s.record(t, started)["login"]); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -48,9 +48,13 @@ func madeFor(j journey, l login, now time.Time) bool {
 // this very request, if there was one.
 func (s standing) signIn(now time.Time) authority.SeenLogin {
 	if s.journey.Fresh && madeFor(s.journey, s.login, now) {
-		return authority.SeenLogin{At: s.journey.LoggedInAt.UTC(), Fresh: true}
+		seen := authority.SeenLogin{At: s.journey.LoggedInAt.UTC(), Fresh: true}
+		if s.journey.VouchedBy != nil {
+			seen.By = *s.journey.VouchedBy
+		}
+		return seen
 	}
-	return authority.SeenLogin{At: s.login.At.UTC()}
+	return authority.SeenLogin{At: s.login.At.UTC(), By: s.login.By}
 }
 
 // needsFresh reports whether the person must sign in for this very request: at

@@ -25,6 +25,7 @@ type Identity struct {
 	Subject  string    // the Brand's id of the person
 	Account  string    // what to show the person, so that they see who they are here
 	AuthTime time.Time // when they last proved it; zero when the provider does not say
+	Issuer   string    // who says so
 }
 
 // longestCode is far above what providers send.

@@ -62,7 +62,7 @@ func (c claims) person(conn Connection) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Subject: subject, Account: c.account(subject), AuthTime: c.at("auth_time")}, nil
+	return Identity{Subject: subject, Account: c.account(subject), AuthTime: c.at("auth_time"), Issuer: conn.Issuer}, nil
 }
 
 // checkAge holds the provider to the connection's max_age, which it may have passed

@@ -120,7 +120,7 @@ func (c claims) assertion(page Page, audience string, now time.Time) (Assertion,
 	// Of what may name the person, email alone is part of the contract.
 	account := claims{"email": c["email"]}.account(subject)
 	return Assertion{
-		Identity: Identity{Subject: subject, Account: account, AuthTime: issued},
+		Identity: Identity{Subject: subject, Account: account, AuthTime: issued, Issuer: page.Issuer},
 		UserCode: code, ID: id, Expires: expires.Add(skew),
 	}, nil
 }

@@ -174,7 +174,11 @@ func (v *visit) shown(a *authority.Answered) *pages.Shown {
 	if rec.Reason != "" {
 		out.Lines = append(out.Lines, v.say("console.story.reason", "reason", rec.Reason))
 	}
-	out.Lines = append(out.Lines, v.say("console.story.login", "date", v.date(rec.Login.At)))
+	signedIn := v.say("console.story.login", "date", v.date(rec.Login.At))
+	if rec.Login.By != "" {
+		signedIn = v.say("console.story.login.by", "date", v.date(rec.Login.At), "issuer", rec.Login.By)
+	}
+	out.Lines = append(out.Lines, signedIn)
 	if rec.ForDays > 0 {
 		out.Lines = append(out.Lines, v.say("console.story.days", "count", rec.ForDays))
 	}
