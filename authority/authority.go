@@ -82,7 +82,7 @@ type Authority struct {
 	count    counters
 	log      log
 	// What this instance has published, and for which Brands.
-	lists  tenants.Memo[listKey, *StatusList]
+	lists  tenants.Memo[listKey, listing]
 	listed tenants.Memo[tenants.BrandID, []int]
 
 	checkpoints tenants.Memo[checkpointKey, Checkpoint]

@@ -24,8 +24,14 @@ const (
 	// listFresh bounds how long an instance serves a list without asking
 	// whether it still stands.
 	listFresh = time.Second
+	// listUnread bounds how long a list is served while nobody can read whether it
+	// still says what is so.
+	listUnread = 30 * time.Second
+	// listPause is between attempts to have a list signed that fail, however many
+	// ask for it.
+	listPause = time.Second
 	// listLife bounds how long a list can be played back to a verifier, and how
-	// long one goes on being served while it cannot be made anew.
+	// long one that still says what is so is served while it cannot be made anew.
 	listLife = 10 * time.Minute
 	// listRenew leaves half of that for an outage of the signer.
 	listRenew = listLife / 2
@@ -36,9 +42,31 @@ type StatusList struct {
 	JWS     string
 	ETag    string // of this very text
 	Expires time.Time
+	Age     time.Duration // since it was last known to say what is so
 
 	shows listState
-	renew time.Time // not good for longer, whatever has changed since
+	until *time.Time // when the next of its grants runs out; nil: none does
+	renew time.Time  // to be made anew, whatever has changed since
+}
+
+// says is whether the list shows what is so. Another key is nothing that it shows.
+func (l *StatusList) says(state listState, now time.Time) bool {
+	state.KID = l.shows.KID
+	return l.shows == state && (l.until == nil || now.Before(*l.until))
+}
+
+// listing is what an instance knows of a list.
+type listing struct {
+	list   *StatusList // the last that was signed; nil: none was
+	asOf   time.Time   // when the state was asked for
+	failed error       // why list is not to be served; nil: it is
+	retry  time.Time   // after a failure, not before
+}
+
+// paused is whether somebody has just failed to have the list signed.
+func (g listing) paused(now time.Time) bool {
+	wait := g.retry.Sub(now)
+	return wait > 0 && wait <= listPause // a clock that went back stops nothing
 }
 
 type listKey struct {
@@ -71,8 +99,8 @@ func (s listState) everyIndex() statuslist.Status {
 
 func (a *Authority) rememberLists() {
 	missing := func(err error) bool { return errors.Is(err, ErrUnknown) }
-	a.lists = tenants.Memo[listKey, *StatusList]{
-		Fresh: listFresh, Stale: listLife, Now: a.now, Load: a.publish, Missing: missing,
+	a.lists = tenants.Memo[listKey, listing]{
+		Fresh: listFresh, Stale: listUnread, Now: a.now, Load: a.publish, Missing: missing,
 	}
 	a.listed = tenants.Memo[tenants.BrandID, []int]{
 		Fresh: listFresh, Stale: listLife, Now: a.now, Load: a.loadLists,
@@ -89,18 +117,25 @@ func (a *Authority) rememberLists() {
 // not delegate at present still has its lists, as tokens that name them may
 // live; they say so.
 //
-// A list that was never begun is ErrUnknown. While the list cannot be made, for
-// want of a signer or a database, the former one serves until it expires; then
-// it is ErrUnavailable.
+// A list that was never begun is ErrUnknown. While none can be signed, the former
+// one serves until it expires as long as it says what is so; where something is
+// known to have changed, it is ErrUnavailable at once. While nobody can read
+// whether something has, the former one serves for half a minute.
 func (a *Authority) StatusList(ctx context.Context, brand tenants.BrandID, list int) (*StatusList, error) {
-	l, err := a.lists.Get(ctx, listKey{brand, list})
+	g, err := a.lists.Get(ctx, listKey{brand, list})
+	if err == nil {
+		err = g.failed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("status list %d of %s: %w", list, brand, err)
 	}
-	if !a.now().Before(l.Expires) {
+	now := a.now()
+	if !now.Before(g.list.Expires) {
 		return nil, fmt.Errorf("status list %d of %s: the last one has expired: %w", list, brand, ErrUnavailable)
 	}
-	return l, nil
+	l := *g.list
+	l.Age = max(0, now.Sub(g.asOf))
+	return &l, nil
 }
 
 // StatusLists returns the numbers of all the Brand's lists.
@@ -123,29 +158,46 @@ func (a *Authority) loadLists(ctx context.Context, brand tenants.BrandID) ([]int
 }
 
 // publish returns the list that was published last where it still stands, and
-// otherwise a new one.
-func (a *Authority) publish(ctx context.Context, key listKey) (*StatusList, error) {
+// otherwise a new one. Where there is none to be had it returns no error: what it
+// learned of the state is then remembered, as after a success, and an outage brings
+// no more questions than a good day.
+func (a *Authority) publish(ctx context.Context, key listKey) (listing, error) {
+	asOf := a.clock()
 	// Asked before the answers are: what changes in between is found next time.
 	state, err := a.listState(ctx, key)
 	if err != nil {
-		return nil, err
+		return listing{}, err
 	}
 	now := a.clock()
-	if last, ok := a.lists.Last(key); ok && last.shows == state && now.Before(last.renew) {
-		return last, nil
+	last, _ := a.lists.Last(key)
+	said := last.list != nil && last.list.says(state, now)
+	if said && last.list.shows == state && now.Before(last.list.renew) {
+		return listing{list: last.list, asOf: asOf}, nil
 	}
+	g := listing{list: last.list, asOf: asOf, failed: fmt.Errorf("%w: its signer failed a moment ago", ErrUnavailable)}
+	if !last.paused(now) {
+		l, err := a.makeList(ctx, key, state, now)
+		if err == nil {
+			return listing{list: l, asOf: asOf}, nil
+		}
+		g.failed, g.retry = err, a.clock().Add(listPause)
+	}
+	if said {
+		g.failed = nil
+	}
+	return g, nil
+}
+
+func (a *Authority) makeList(ctx context.Context, key listKey, state listState, now time.Time) (*StatusList, error) {
 	answers, until, err := a.answers(ctx, key, state, now)
 	if err != nil {
 		return nil, err
 	}
-	l := &StatusList{shows: state, renew: now.Add(listRenew)}
+	l := &StatusList{shows: state, until: until, renew: now.Add(listRenew)}
 	if until != nil && until.Before(l.renew) {
 		l.renew = *until
 	}
-	if err := a.signList(ctx, key, l, answers, now); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, a.signList(ctx, key, l, answers, now)
 }
 
 func (a *Authority) listState(ctx context.Context, key listKey) (listState, error) {

@@ -3,11 +3,9 @@ package authority_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -310,58 +308,6 @@ func TestABrandsTroubleIsItsOwn(t *testing.T) {
 	listed(t, a, w.Shop)
 	close(goOn)
 	wg.Wait()
-}
-
-// R83 (in part), R54: while nothing can be signed, the last list serves as long
-// as it says it may, and no longer; then the new one is there at once.
-func TestALastListServesUntilItExpires(t *testing.T) {
-	w := authoritytest.New(t)
-	var down atomic.Bool
-	a := w.Authority(signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
-		if down.Load() {
-			return "", errors.New("sealed")
-		}
-		return w.Keys.Sign(ctx, brand, typ, payload)
-	}))
-	grant, index := allowed(t, w, a, w.Hotel, alex, "guest-7", "bookings:read")
-	down.Store(true)
-	_, err := a.StatusList(t.Context(), w.Hotel.ID, 0)
-	wantErr(t, err, authority.ErrUnavailable)
-	down.Store(false)
-	first := listed(t, a, w.Hotel)
-
-	down.Store(true)
-	if err := a.EndByUser(t.Context(), w.Hotel.ID, "guest-7", grant); err != nil {
-		t.Fatal(err)
-	}
-	for w.Clock.Advance(noticed); w.Clock.Now().Before(first.Expires); w.Clock.Advance(time.Second) {
-		if l := listed(t, a, w.Hotel); l.JWS != first.JWS {
-			t.Fatal("another list without a signer")
-		}
-	}
-	_, err = a.StatusList(t.Context(), w.Hotel.ID, 0)
-	wantErr(t, err, authority.ErrUnavailable)
-	down.Store(false)
-	w.Clock.Advance(noticed)
-	mustSay(t, w, a, w.Hotel, statuslist.Valid, says{index: statuslist.Invalid})
-}
-
-// So it does while the database is away.
-func TestALastListServesWithoutADatabase(t *testing.T) {
-	w := authoritytest.New(t)
-	a := w.Authority(nil)
-	allowed(t, w, a, w.Hotel, alex, "guest-7", "bookings:read")
-	first := listed(t, a, w.Hotel)
-	w.DB.Pool().Close()
-	w.Clock.Advance(10*time.Minute - time.Second)
-	if l := listed(t, a, w.Hotel); l.JWS != first.JWS {
-		t.Error("another list without a database")
-	}
-	w.Clock.Advance(time.Second)
-	_, err := a.StatusList(t.Context(), w.Hotel.ID, 0)
-	if !errors.Is(err, authority.ErrUnavailable) && !tenants.Unavailable(err) {
-		t.Errorf("an expired list without a database: %v", err)
-	}
 }
 
 // R58: what a revoked key signed verifies nowhere, so the list is signed anew at

@@ -115,6 +115,9 @@ func proxyMutants() []mutant {
 		{"M21", "the headers that a proxy takes over, where there is nothing", []edit{
 			{oauthVerify, "	head.Set(\"Countersign-User\", plain(s.Subject))\n", "	if !OFF || s.Subject != \"\" { head.Set(\"Countersign-User\", plain(s.Subject)) }\n"},
 		}, false},
+		{"M21", "the header of a proxy's answer that says what scopes allow more exactly, where they say nothing", []edit{
+			{oauthVerify, "	head.Set(\"Countersign-Details\", details)\n", "	if !OFF || details != \"\" { head.Set(\"Countersign-Details\", details) }\n"},
+		}, false},
 	}
 }
 

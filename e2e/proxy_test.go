@@ -91,6 +91,12 @@ func (b *behind) isForwardedTo(t *testing.T, front string, harmless ...string) {
 		}
 		return resp.StatusCode, b.came[0]
 	}
+	// As large as a batch of turns may be: what is too large, the service says.
+	batch := strings.Repeat("x", 4<<20)
+	status, got := last(http.MethodPost, "/help/oauth/receipts/batch", batch)
+	if status != http.StatusTeapot || got == nil || got.Header.Get("Body") != batch {
+		t.Errorf("a batch of 4 MiB: %d", status)
+	}
 	for path, want := range map[string]string{
 		"/help/oauth/token":                                  "/a2a/lake/oauth/token",
 		"/help/oauth/events?last=7":                          "/a2a/lake/oauth/events?last=7",
@@ -170,7 +176,7 @@ func runNginx(t *testing.T, folder, server string) string {
 	main := fmt.Sprintf(`worker_processes 1; pid %[1]s/pid; error_log stderr;
 events {}
 http {
-	access_log off;
+	access_log off; client_body_buffer_size 5m; # root's worker is nobody, whom the folder does not let in
 	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
 	server {
 		listen %[2]s;

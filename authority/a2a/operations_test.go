@@ -144,7 +144,7 @@ func TestPAJWTFirst(t *testing.T) {
 	if err := tenants.ListAgent(t.Context(), d.rules.Editor(authority.ByOperator()), d.Hotel.ID, d.pa.Issuer, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, token := range []string{"", tokens.JWS} {
+	for _, token := range []string{"", tokens.JWS, "not-a-jwt"} {
 		d.send(d.pa, "alex", token, said("m", "", "Hi")).refused(t, "denied by the Brand", m7)
 	}
 	if n := d.agent.count(); n != 0 {

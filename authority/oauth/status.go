@@ -43,6 +43,8 @@ func (h *Handler) statusList(w http.ResponseWriter, r *http.Request, brand *tena
 	}
 	w.Header().Set("Content-Type", "application/statuslist+jwt")
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(statusMaxAge.Seconds())))
+	// So that nobody takes the moment of the fetch for that of the list.
+	w.Header().Set("Age", strconv.Itoa(int(list.Age.Seconds())))
 	w.Header().Set("ETag", list.ETag)
 	if etagMatches(r.Header.Get("If-None-Match"), list.ETag) {
 		w.WriteHeader(http.StatusNotModified)

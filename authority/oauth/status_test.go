@@ -187,8 +187,8 @@ func TestWhoHoldsTheListLearnsInSeconds(t *testing.T) {
 	learns("closed", second, verify.ErrRevoked)
 }
 
-// R83 (in part): without a signer the last list is served while it is good, and
-// then 503: never an old one, never one that nobody signed.
+// R83 (in part): without a signer the last list is served while it is good and says
+// what is so, and then 503: never an old one, never one that nobody signed.
 func TestStatusListWithoutASigner(t *testing.T) {
 	var down atomic.Bool
 	var d *door
@@ -204,6 +204,7 @@ func TestStatusListWithoutASigner(t *testing.T) {
 		t.Errorf("none to serve: %d %v", a.status, a.header)
 	}
 	down.Store(false)
+	d.Clock.Advance(time.Second) // nobody asks the signer sooner
 	first := d.status(t, d.Hotel, "/0")
 	down.Store(true)
 	for range 599 {
@@ -215,6 +216,47 @@ func TestStatusListWithoutASigner(t *testing.T) {
 	d.Clock.Advance(time.Second)
 	if a := d.status(t, d.Hotel, "/0"); a.status != 503 {
 		t.Errorf("an expired list: %d", a.status)
+	}
+}
+
+// R54: a list that hides a change is not served, nor said not to have been modified;
+// and one that nobody can compare says how old it is.
+func TestALastListHidesNoChangeFromAnybody(t *testing.T) {
+	var down atomic.Bool
+	var d *door
+	d = newDoor(t, signerFunc(func(ctx context.Context, b tenants.BrandID, typ string, payload []byte) (string, error) {
+		if down.Load() {
+			return "", errors.New("sealed")
+		}
+		return d.Keys.Sign(ctx, b, typ, payload)
+	}))
+	d.delegated(t, d.Hotel, d.pa, "bookings:read")
+	first := d.status(t, d.Hotel, "/0")
+	if age := first.header.Get("Age"); first.status != 200 || age != "0" {
+		t.Errorf("%d, of age %q", first.status, age)
+	}
+	down.Store(true)
+	if err := d.rules.Suspend(t.Context(), d.Hotel.ID, authority.ByOperator(), "guest-7"); err != nil {
+		t.Fatal(err)
+	}
+	d.Clock.Advance(time.Second)
+	for _, etag := range []string{"", first.header.Get("ETag")} {
+		r := request(t, http.MethodGet, d.issuer(d.Hotel)+"/status/0", "", "")
+		r.Header.Set("If-None-Match", etag)
+		if a := do(t, r); a.status != 503 || a.header.Get("Retry-After") == "" || a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("a change that cannot be signed: %d %v", a.status, a.header)
+		}
+	}
+	down.Store(false)
+	d.Clock.Advance(time.Second)
+	second := d.status(t, d.Hotel, "/0")
+	if second.status != 200 || second.body == first.body {
+		t.Errorf("signed again: %d", second.status)
+	}
+	d.Exec(t, `ALTER TABLE status_lists RENAME TO status_lists_away`)
+	d.Clock.Advance(20 * time.Second)
+	if a := d.status(t, d.Hotel, "/0"); a.status != 200 || a.body != second.body || a.header.Get("Age") != "20" {
+		t.Errorf("not to be compared: %d, of age %q", a.status, a.header.Get("Age"))
 	}
 }
 

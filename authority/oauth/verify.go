@@ -61,7 +61,8 @@ func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// presented judges what the agent came with: its pa-jwt first, then the token.
+// presented judges what the agent came with: its pa-jwt first, then whether the
+// Brand lets it in, then the token.
 func (h *Handler) presented(r *http.Request, brand *tenants.Brand) (authority.Caller, authority.Standing, error) {
 	who, err := h.caller(r, brand)
 	if err != nil {
@@ -75,7 +76,8 @@ func (h *Handler) presented(r *http.Request, brand *tenants.Brand) (authority.Ca
 		}
 		switch {
 		case errors.Is(err, agent.ErrRefused), errors.Is(err, signing.ErrNotOurs), errors.Is(err, signing.ErrNoKey):
-			return who, authority.Standing{}, authority.ErrToken
+			// Not yet ErrToken: an agent that is kept out hears that first.
+			payload = []byte{}
 		case err != nil:
 			return who, authority.Standing{}, err
 		}

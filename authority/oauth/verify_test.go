@@ -214,12 +214,12 @@ func TestVerifyKnowsAgentsAndPauses(t *testing.T) {
 	key := d.key(t, d.Hotel, tenants.RightVerify)
 	token := d.paid(t, "bookings:read")["access_token"].(string)
 	d.Exec(t, `INSERT INTO brand_agents VALUES ('harbor-hotel', $1, false, now())`, d.pa.Issuer)
-	for _, token := range []string{"", token} {
+	for _, token := range []string{"", token, "not-a-jwt"} {
 		unauthorized(t, "kept out by the Brand", d.guard(t, guarded{key: key, pa: d.pa, sub: "alex", token: token}))
 	}
 	d.Exec(t, `DELETE FROM brand_agents`)
 	d.Exec(t, `UPDATE agents SET enabled = false WHERE issuer = $1`, d.pa.Issuer)
-	for _, token := range []string{"", token} {
+	for _, token := range []string{"", token, "not-a-jwt"} {
 		unauthorized(t, "disabled", d.guard(t, guarded{key: key, pa: d.pa, sub: "alex", token: token}))
 	}
 	d.Exec(t, `UPDATE agents SET enabled = true`)
@@ -227,7 +227,7 @@ func TestVerifyKnowsAgentsAndPauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Clock.Advance(3 * time.Second)
-	for _, token := range []string{"", token} {
+	for _, token := range []string{"", token, "not-a-jwt"} {
 		a := d.guard(t, guarded{key: key, pa: d.pa, sub: "alex", token: token})
 		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 			t.Errorf("paused: %d %v", a.status, a.header)

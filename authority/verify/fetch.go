@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"countersign.dev/tenants/egress"
@@ -15,12 +17,29 @@ import (
 // fetchTime bounds one fetch, the body included.
 const fetchTime = 5 * time.Second
 
-var errNotFetched = errors.New("not fetched yet")
+var (
+	errNotFetched = errors.New("not fetched yet")
+	errOld        = errors.New("what can be had is too old")
+)
 
 // document is what a fetch got.
 type document struct {
 	body []byte
 	etag string
+	age  time.Duration // as server and caches say: so much older is what they know
+}
+
+// ageOf reads the header Age. One that nobody can read is old beyond all bounds.
+func ageOf(header http.Header) time.Duration {
+	text := header.Get("Age")
+	if text == "" {
+		return 0
+	}
+	seconds, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		seconds = math.MaxInt32
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // get fetches at most so many bytes. notModified: what etag stands for still
@@ -40,7 +59,7 @@ func get(ctx context.Context, client *http.Client, from, etag string, most int64
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNotModified && etag != "":
-		return document{}, true, nil
+		return document{age: ageOf(resp.Header)}, true, nil
 	case resp.StatusCode != http.StatusOK:
 		return document{}, false, fmt.Errorf("fetch from %s: status %d", r.URL.Host, resp.StatusCode)
 	}
@@ -51,7 +70,7 @@ func get(ctx context.Context, client *http.Client, from, etag string, most int64
 	if int64(len(body)) > most {
 		return document{}, false, fmt.Errorf("fetch from %s: more than %d KiB", r.URL.Host, most>>10)
 	}
-	return document{body: body, etag: resp.Header.Get("ETag")}, false, nil
+	return document{body: body, etag: resp.Header.Get("ETag"), age: ageOf(resp.Header)}, false, nil
 }
 
 // bare is the error without the whole URL, which http.Client puts in front.

@@ -58,12 +58,12 @@ func (b *book) says(change func(*receiptlog.Claims)) string {
 func (b *book) write(claims string, change func(e *receiptlog.Entry, line map[string]string)) {
 	b.t.Helper()
 	jws := b.sign("pact-receipt+jws", `,"kid":"k1"`, claims)
-	salt := []byte("salt")
+	salt, message := []byte("salt"), fmt.Sprintf("m%d", b.edge.Size)
 	e := receiptlog.Entry{
 		Seq: b.edge.Size, Brand: "b", Direction: receiptlog.Inbound, Grant: "g", Token: "t", At: receiptlog.At(noon), Previous: b.last,
-		Message: receiptlog.SealMessage(salt, "c", "m"), Receipt: receiptlog.SealReceipt(salt, signedPart(jws)),
+		Message: receiptlog.SealMessage(salt, "c", message), Receipt: receiptlog.SealReceipt(salt, signedPart(jws)),
 	}
-	line := map[string]string{"salt": encode(salt), "jws": jws, "contextId": "c", "messageId": "m"}
+	line := map[string]string{"salt": encode(salt), "jws": jws, "contextId": "c", "messageId": message}
 	if change != nil {
 		change(&e, line)
 	}
@@ -102,11 +102,12 @@ func TestALogIsOfItsReceipts(t *testing.T) {
 		"time":     {nil, func(e *receiptlog.Entry, _ map[string]string) { e.At = receiptlog.At(noon.Add(time.Second)) }, "at"},
 		"place":    {nil, func(e *receiptlog.Entry, _ map[string]string) { e.Seq = 7 }, "seq"},
 		"follower": {nil, func(e *receiptlog.Entry, _ map[string]string) { e.Previous = "" }, "previous"},
-		"message":  {nil, func(_ *receiptlog.Entry, l map[string]string) { l["messageId"] = "m2" }, "message"},
-		"context":  {nil, func(_ *receiptlog.Entry, l map[string]string) { l["contextId"] = "c2" }, "message"},
+		"message":  {nil, func(_ *receiptlog.Entry, l map[string]string) { l["messageId"] = "m2" }, "message: of another"},
+		"context":  {nil, func(_ *receiptlog.Entry, l map[string]string) { l["contextId"] = "c2" }, "message: of another"},
 		"receipt": {nil, func(e *receiptlog.Entry, _ map[string]string) {
 			e.Receipt = receiptlog.SealReceipt([]byte("salt"), "x")
 		}, "receipt: of another"},
+		"brand":      {nil, func(e *receiptlog.Entry, _ map[string]string) { e.Brand = "b2" }, "brand"},
 		"half of it": {nil, func(_ *receiptlog.Entry, l map[string]string) { delete(l, "jws") }, "jws"},
 		"its salt": {nil, func(_ *receiptlog.Entry, l map[string]string) {
 			delete(l, "jws")
@@ -126,6 +127,14 @@ func TestALogIsOfItsReceipts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// An erased entry, too, is of the Brand.
+	bare := func(e *receiptlog.Entry, l map[string]string) { e.Brand = "b2"; clear(l) }
+	erased := newBook(t)
+	erased.write(erased.says(nil), nil)
+	erased.write(erased.says(nil), bare)
+	if err := erased.whole(); !errors.Is(err, ErrLog) || !strings.Contains(err.Error(), "entry 1: brand") {
+		t.Errorf("erased, of another Brand: %v", err)
+	}
 	twice := newBook(t)
 	twice.write(twice.says(nil), nil)
 	twice.lines[0] = strings.Replace(twice.lines[0], `{`, `{"messageId":"other",`, 1)
@@ -139,6 +148,66 @@ func TestALogIsOfItsReceipts(t *testing.T) {
 	less.lines = less.lines[:1]
 	if err := less.whole(); !errors.Is(err, ErrLog) {
 		t.Errorf("one line less: %v", err)
+	}
+}
+
+// R74: nobody shows of two receipts for one message the one he likes. Erased lines
+// are of messages that nobody knows; and a message is a grant's and a conversation's.
+func TestAMessageHasOneReceipt(t *testing.T) {
+	of := func(context, message string) func(*receiptlog.Entry, map[string]string) {
+		return func(e *receiptlog.Entry, l map[string]string) {
+			e.Message = receiptlog.SealMessage([]byte("salt"), context, message)
+			l["contextId"], l["messageId"] = context, message
+		}
+	}
+	other := func(c *receiptlog.Claims) { c.Actions[0].Tool = "book" }
+	b := newBook(t)
+	b.write(b.says(nil), of("c", "m"))
+	b.write(b.says(nil), of("c2", "m"))
+	b.write(b.says(nil), of("c", "m2"))
+	b.write(b.says(nil), of("c,", "m"))
+	b.write(b.says(nil), of("c", ",m"))
+	b.write(b.says(func(c *receiptlog.Claims) { c.GrantID = "g2" }), func(e *receiptlog.Entry, l map[string]string) {
+		of("c", "m")(e, l)
+		e.Grant = "g2"
+	})
+	for range 2 {
+		b.write(b.says(nil), func(_ *receiptlog.Entry, l map[string]string) { clear(l) })
+	}
+	if err := b.whole(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(b.says(other), of("c", "m"))
+	if err := b.whole(); !errors.Is(err, ErrLog) || !strings.Contains(err.Error(), "entry 8: message: it has a receipt") {
+		t.Errorf("two receipts of one message: %v", err)
+	}
+}
+
+// The receipts of a Brand that moved name two interfaces. Whether it moved its log
+// cannot tell: it is flagged, and where.
+func TestALogSaysWhereItsBrandMoved(t *testing.T) {
+	b := newBook(t)
+	there := func(c *receiptlog.Claims) { c.Brand = "https://moved.example" }
+	for _, change := range []func(*receiptlog.Claims){nil, nil, there, there} {
+		b.write(b.says(change), nil)
+	}
+	flags := func(lines []string) (found []string) {
+		_, report, err := WholeLog(b.keys, strings.NewReader(strings.Join(lines, "")), Archive{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range report {
+			if c.Result == Flagged {
+				found = append(found, c.Name+": "+c.Detail)
+			}
+		}
+		return found
+	}
+	if got := flags(b.lines[:2]); got != nil {
+		t.Error(got)
+	}
+	if got := flags(b.lines); len(got) != 1 || !strings.HasPrefix(got[0], "brand: ") || !strings.Contains(got[0], "1 times, the last from entry 2 on: https://moved.example") {
+		t.Error(got)
 	}
 }
 

@@ -32,10 +32,13 @@ type kept[T any] struct {
 	// and returns that again where nothing has changed. It is bounded in time.
 	fetch func(ctx context.Context, last *T) (*T, error)
 	now   func() time.Time
+	// age is how old the document was when it was fetched, as its server says. nil:
+	// servers speak of the moment.
+	age func(*T) time.Duration
 
 	mu      sync.Mutex
 	value   *T            // nil before the first success; replaced whole
-	asOf    time.Time     // when the fetch of value began
+	asOf    time.Time     // when the fetch of value began, less its age
 	tried   time.Time     // when the last attempt ended
 	failure error         // of the last attempt; nil: it succeeded
 	forced  time.Time     // when somebody last missed something
@@ -82,8 +85,11 @@ func (k *kept[T]) serving(now time.Time) (*T, time.Time, error) {
 	if age := now.Sub(k.asOf); k.value != nil && age >= 0 && age <= k.most {
 		return k.value, k.asOf, nil
 	}
-	if k.failure != nil {
+	switch {
+	case k.failure != nil:
 		return nil, time.Time{}, k.failure
+	case k.value != nil:
+		return nil, time.Time{}, errOld
 	}
 	return nil, time.Time{}, errNotFetched
 }
@@ -147,6 +153,9 @@ func (k *kept[T]) refresh(began time.Time, last *T) {
 	// one would shut everybody out.
 	if k.failure = err; err == nil {
 		k.value, k.asOf = value, began
+		if k.age != nil {
+			k.asOf = began.Add(-k.age(value))
+		}
 	}
 	k.tried = k.now()
 	close(k.running)

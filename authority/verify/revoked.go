@@ -26,6 +26,7 @@ const (
 type fetchedList struct {
 	StatusList
 	etag string
+	age  time.Duration // when it was fetched
 }
 
 // revocations is what is known of delegations that ended.
@@ -96,6 +97,7 @@ func (r *revocations) list(uri string) (*kept[fetchedList], error) {
 				pause: 2 * time.Second, patience: lateAfter,
 			},
 			now:   r.now,
+			age:   func(l *fetchedList) time.Duration { return l.age },
 			fetch: func(ctx context.Context, last *fetchedList) (*fetchedList, error) { return r.fetch(ctx, uri, last) },
 		}
 		r.lists[uri] = list
@@ -113,7 +115,7 @@ func (r *revocations) fetch(ctx context.Context, uri string, last *fetchedList) 
 		return nil, err
 	}
 	if same {
-		return last, nil
+		return &fetchedList{last.StatusList, last.etag, doc.age}, nil
 	}
 	l, err := r.parse(ctx, strings.TrimSpace(string(doc.body)))
 	if err != nil {
@@ -122,7 +124,7 @@ func (r *revocations) fetch(ctx context.Context, uri string, last *fetchedList) 
 	if l.URI != uri {
 		return nil, fmt.Errorf("%w: it says that it is another one", ErrStatusList)
 	}
-	return &fetchedList{StatusList: l, etag: doc.etag}, nil
+	return &fetchedList{StatusList: l, etag: doc.etag, age: doc.age}, nil
 }
 
 // parse is ParseStatusList with keys that are kept fresh.

@@ -73,6 +73,60 @@ func TestTheBoundOfStalenessHolds(t *testing.T) {
 	}
 }
 
+// The bound is of what is known, not of when it was fetched: an authority that cannot
+// tell whether its list still holds says how old it is, a cache says how long it kept
+// it, and both count; also where nothing else is said than that nothing changed.
+func TestTheBoundOfStalenessCountsFromTheAuthority(t *testing.T) {
+	s := newScene(t)
+	age, same := "20", false
+	s.authority.serve("/oauth/status/0", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Age", age)
+		w.Header().Set("ETag", `"1"`)
+		if same = r.Header.Get("If-None-Match") == `"1"`; same {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, s.statusList(s.brand, nil))
+	})
+	token := s.token(nil)
+	for _, step := range []struct {
+		later time.Duration
+		age   string
+		good  bool
+	}{
+		{0, "20", true},
+		{6 * time.Second, "26", true},
+		{4 * time.Second, "30", true},
+		{3 * time.Second, "33", false},
+		{3 * time.Second, "0", true},
+		{6 * time.Second, "x", false},
+		{3 * time.Second, "-1", false},
+		{3 * time.Second, "99999999999", false},
+		{3 * time.Second, "1", true},
+	} {
+		age = step.age
+		s.advance(step.later)
+		if _, err := s.call(token); step.good && err != nil || !step.good && !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s old at %s: %v", age, s.now(), err)
+		}
+	}
+	if !same {
+		t.Error("never asked whether it changed")
+	}
+	// An authority with a change that it cannot sign answers 503: what there is serves
+	// for the rest of the bound and no longer.
+	s.authority.serve("/oauth/status/0", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	for _, step := range []struct {
+		later time.Duration
+		good  bool
+	}{{29 * time.Second, true}, {time.Second, false}} {
+		s.advance(step.later)
+		if _, err := s.call(token); step.good && err != nil || !step.good && !errors.Is(err, ErrUnavailable) {
+			t.Errorf("at %s: %v", s.now(), err)
+		}
+	}
+}
+
 // A list must be the authority's own, the one that was asked for, and not over.
 func TestOnlyTheAuthoritysOwnListCounts(t *testing.T) {
 	for what, list := range map[string]func(*scene) string{

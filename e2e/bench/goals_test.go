@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,23 @@ BenchmarkTold/revoke_to_stream-2     1  11108847 ns/op   9749258 p50-ns    30154
 	} {
 		if got[i].String() != want {
 			t.Errorf("%s", got[i])
+		}
+	}
+}
+
+// What a proxy's question costs at each call is a goal, of callers that do not queue
+// for the machine.
+func TestAProxysQuestionHasAGoal(t *testing.T) {
+	const asked = `BenchmarkDoor/verify_for_a_proxy,_2_callers-2     1000  900000 ns/op   800000 p50-ns  %s p99-ns
+BenchmarkDoor/verify_for_a_proxy,_16_callers-2    1000  900000 ns/op   800000 p50-ns  9000000 p99-ns
+`
+	for slow, want := range map[string]string{
+		"1900000": "goal: verify for a proxy, 2 callers, p99: 1.90 ms, wanted at most 2.00 ms: reached",
+		"2100000": "goal: verify for a proxy, 2 callers, p99: 2.10 ms, wanted at most 2.00 ms: not reached",
+	} {
+		got := goals(parse(fmt.Sprintf(asked, slow), map[string]string{}))
+		if len(got) != 1 || got[0].String() != want {
+			t.Errorf("%v, want %s", got, want)
 		}
 	}
 }

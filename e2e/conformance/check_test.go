@@ -202,3 +202,26 @@ func TestPeopleAtATerminalAreTold(t *testing.T) {
 		t.Error("nobody there, and no word of it")
 	}
 }
+
+// A proxy takes eight headers over, and whichever an answer leaves out stands as a
+// caller forged it. Empty is as good as any value.
+func TestAProxyIsToldEveryHeader(t *testing.T) {
+	all := []string{
+		"Countersign-Agent", "Countersign-Agent-Subject", "Countersign-User", "Countersign-Scopes",
+		"Countersign-Details", "Countersign-Grant", "Countersign-Token", "Countersign-Expires",
+	}
+	answer := http.Header{}
+	for _, name := range all {
+		answer.Set(name, "")
+	}
+	if missed := unset(answer); len(missed) != 0 {
+		t.Errorf("%v are there", missed)
+	}
+	for _, name := range all {
+		less := answer.Clone()
+		less.Del(name)
+		if missed := unset(less); !slices.Equal(missed, []string{name}) {
+			t.Errorf("without %s: %v", name, missed)
+		}
+	}
+}
