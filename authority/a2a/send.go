@@ -191,7 +191,7 @@ func (h *Interface) receipt(ctx context.Context, c call, x authority.Exchange, a
 		}
 	}
 	receipt, err := h.countersign(ctx, c.brand, answer.turn(c, x))
-	if err == nil || isAway(err) {
+	if err == nil || isWaiting(err) {
 		return receipt, err
 	}
 	h.count.turns.WithLabelValues("failed").Inc()
