@@ -19,11 +19,12 @@ const (
 	keepConversation = 30 * 24 * time.Hour
 )
 
-// KeepAnswer notes what the Brand's agent said before it is countersigned: if that
-// fails, the same message gets the receipt later without the agent acting again.
+// KeepAnswer notes what the Brand's agent said before it is countersigned, and under
+// which claims: if that fails, the same message gets the receipt later without the
+// agent acting again, whatever token it comes with by then.
 func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x Exchange, answer string) error {
 	const q = `
-		UPDATE turns SET state = 'answered', answer = @text
+		UPDATE turns SET state = 'answered', answer = @text, claims = @claims, answered_at = @now
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`
 	return a.settle(ctx, brand, x, q, answer)
 }
@@ -46,7 +47,7 @@ func (a *Authority) keepReply(ctx context.Context, brand tenants.BrandID, x Exch
 		WITH closed AS (
 			UPDATE conversations SET closed_at = @now
 			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL)
-		UPDATE turns SET state = 'replied', answer = NULL, reply = coalesce(reply, @text)
+		UPDATE turns SET state = 'replied', answer = NULL, claims = NULL, reply = coalesce(reply, @text)
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
 		   AND state IN ('running', 'answered', 'replied')
 		RETURNING reply`
@@ -74,7 +75,7 @@ func (a *Authority) KeepStepUp(ctx context.Context, brand tenants.BrandID, x Exc
 // It may have acted, so the message is spent.
 func (a *Authority) KeepFailure(ctx context.Context, brand tenants.BrandID, x Exchange) error {
 	return a.settle(ctx, brand, x, `
-		UPDATE turns SET state = 'failed', answer = NULL
+		UPDATE turns SET state = 'failed', answer = NULL, claims = NULL
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')`, "")
 }
 
@@ -86,7 +87,9 @@ func (a *Authority) Drop(ctx context.Context, brand tenants.BrandID, x Exchange)
 }
 
 func (a *Authority) settle(ctx context.Context, brand tenants.BrandID, x Exchange, q, text string) error {
-	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": x.Context, "message": x.MessageID, "text": text})
+	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{
+		"brand": brand, "id": x.Context, "message": x.MessageID, "text": text, "claims": string(x.Claims), "now": a.clock(),
+	})
 	if err != nil {
 		return fmt.Errorf("note what came of a message at %s: %w", brand, err)
 	}
@@ -128,7 +131,7 @@ const (
 	// A message is remembered as long as its conversation, so that it is never
 	// heard twice; what was said is not.
 	purgeReplies = `
-		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, reply = NULL
+		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, claims = NULL, reply = NULL
 		 WHERE brand_id = @brand AND began_at < @before AND (reply IS NOT NULL OR answer IS NOT NULL)
 		   AND (conversation_id, message_id) IN (
 		       SELECT conversation_id, message_id FROM turns

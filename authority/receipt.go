@@ -24,12 +24,14 @@ type Action struct {
 // Turn is one turn that was served under a delegation.
 type Turn struct {
 	Token      string // the delegation token that was shown, never a bare grant id
+	Claims     []byte // of one whose signature and audience were verified when it was shown; Token is empty then
 	Agent      string // iss of the verified pa-jwt beside it (M18); empty only where the Brand vouches for it
 	ContextID  string
 	MessageID  string
 	ScopesUsed []string
 	Actions    []Action
 	Began      time.Time // when the turn began; zero: now
+	Kept       time.Time // when we wrote down ourselves that it was served; zero: we did not
 }
 
 // Receipt is the PACT receipt {jws, claims}; Claims is the payload, canonical, byte

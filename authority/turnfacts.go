@@ -117,10 +117,14 @@ func (s *served) judge(now time.Time) (late bool, err error) {
 	if !f.Enabled {
 		return false, ErrToken
 	}
-	// When it was judged before and only the signature was missing, that counts.
+	// When it was judged before and only the signature was missing, that counts; and
+	// so does when its answer was kept.
 	came := now
 	if f.Accepted != nil && f.Accepted.Before(came) {
 		came = *f.Accepted
+	}
+	if !s.Kept.IsZero() && s.Kept.Before(came) {
+		came = s.Kept
 	}
 	for _, end := range []*time.Time{new(time.Unix(s.token.Expires, 0)), f.Ends, f.Suspended} {
 		if end == nil || now.Before(*end) {
