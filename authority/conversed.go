@@ -29,15 +29,26 @@ func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x Exc
 	return a.settle(ctx, brand, x, q, answer)
 }
 
+// ErrClosed: the conversation has ended, and the reply is not kept yet. What binds its
+// receipts grows by this turn's: KeepLastReply keeps the reply with that.
+var ErrClosed = errors.New("the conversation has ended meanwhile")
+
+// CloseTalk closes the conversation: it hears nothing new any more. What is under way is
+// answered, and what was answered still gets its reply.
+func (a *Authority) CloseTalk(ctx context.Context, brand tenants.BrandID, x Exchange) error {
+	return a.settle(ctx, brand, x, `
+		UPDATE conversations SET closed_at = @now WHERE brand_id = @brand AND id = @id AND closed_at IS NULL`, "")
+}
+
 // KeepReply keeps the reply for repetitions of the message, and returns the one
-// that they all get: the first that was kept.
+// that they all get: the first that was kept. In a conversation that has ended it
+// keeps none that is new: ErrClosed.
 func (a *Authority) KeepReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
 	return a.keepReply(ctx, brand, x, reply, false)
 }
 
-// KeepLastReply is KeepReply, and closes the conversation in the same moment: it
-// hears nothing new any more. What is under way is answered, and what was answered
-// still gets its reply.
+// KeepLastReply is KeepReply in a conversation that has ended, or ends in the same
+// moment, as by CloseTalk.
 func (a *Authority) KeepLastReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
 	return a.keepReply(ctx, brand, x, reply, true)
 }
@@ -46,21 +57,33 @@ func (a *Authority) keepReply(ctx context.Context, brand tenants.BrandID, x Exch
 	const q = `
 		WITH closed AS (
 			UPDATE conversations SET closed_at = @now
-			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL)
-		UPDATE turns SET state = 'replied', answer = NULL, claims = NULL, reply = coalesce(reply, @text)
-		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
-		   AND state IN ('running', 'answered', 'replied')
-		RETURNING reply`
-	r, err := tenants.One[struct{ Reply string }](ctx, a.db, brand, q, pgx.NamedArgs{
+			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL
+		), kept AS (
+			UPDATE turns SET state = 'replied', answer = NULL, claims = NULL, reply = coalesce(reply, @text)
+			 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
+			   AND state IN ('running', 'answered', 'replied')
+			   AND (@last OR reply IS NOT NULL OR EXISTS (
+			        SELECT FROM conversations WHERE brand_id = @brand AND id = @id AND closed_at IS NULL))
+			RETURNING reply
+		)
+		SELECT (SELECT reply FROM kept) AS reply, NOT @last AND EXISTS (
+		       SELECT FROM turns
+		        WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')) AS waits`
+	r, err := tenants.One[struct {
+		Reply *string
+		Waits bool // before this statement
+	}](ctx, a.db, brand, q, pgx.NamedArgs{
 		"brand": brand, "id": x.Context, "message": x.MessageID, "text": reply, "last": last, "now": a.clock(),
 	})
-	if errors.Is(err, pgx.ErrNoRows) { // the person was erased meanwhile
-		return reply, nil
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("keep a reply at %s: %w", brand, err)
+	case r.Reply != nil:
+		return *r.Reply, nil
+	case r.Waits:
+		return "", ErrClosed
 	}
-	return r.Reply, nil
+	return reply, nil // the person was erased meanwhile
 }
 
 // KeepStepUp notes that the message came to a step-up: with more permission it is

@@ -143,20 +143,9 @@ func (h *Interface) served(ctx context.Context, c call, x authority.Exchange, an
 		}
 		countersigned = &surface.Receipt{JWS: receipt.JWS, Claims: receipt.Claims}
 	}
-	keep, task := h.rules.KeepReply, (*surface.Receipt)(nil)
-	if answer.Done {
-		keep, task = h.rules.KeepLastReply, h.bound(ctx, c, x)
-	}
-	body, err := surface.LastReply(x.Context.String(), answer.Text, countersigned, task)
-	if err != nil {
-		return "", fmt.Errorf("write a reply: %w", err)
-	}
-	h.count.turns.WithLabelValues("replied").Inc()
-	kept, err := keep(ctx, c.brand.ID, x, string(body))
-	if err != nil && countersigned == nil {
-		// Who asks again will find none. This one has it.
-		h.log.ErrorContext(ctx, "a reply could not be kept", "brand", string(c.brand.ID), "error", err)
-		return string(body), nil
+	kept, err := h.keep(ctx, c, x, answer, countersigned)
+	if err == nil {
+		h.count.turns.WithLabelValues("replied").Inc()
 	}
 	return kept, err
 }
