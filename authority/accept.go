@@ -8,7 +8,7 @@ import (
 	"countersign.dev/tenants"
 )
 
-// What is kept of turns that could not be signed.
+// What is kept of turns that could not be signed, or not while their Brand was paused.
 const (
 	acceptedLife = 24 * time.Hour
 	acceptedMost = 10_000 // of a Brand
@@ -19,7 +19,7 @@ const (
 var ErrNotKept = fmt.Errorf("%w, and the turn is not written down", ErrUnavailable)
 
 // accept writes down that the turns were good when they came, though nothing could
-// be signed: durable and bounded (R77). They get their receipts when their Brand
+// be signed, or their Brand was paused: durable and bounded (R77). They get their receipts when their Brand
 // comes with them again. Where there is no more room it is ErrNotKept.
 func (a *Authority) accept(ctx context.Context, brand tenants.BrandID, turns []*served) error {
 	if len(turns) == 0 {

@@ -42,6 +42,8 @@ type Exchange struct {
 	Began     time.Time // when the agent was first called with it, or is now
 	Reply     string    // not empty: what it was answered; nobody is called again
 	Answer    string    // not empty: what the Brand's agent said, not countersigned yet
+	Claims    []byte    // of the token that the answer was given under; KeepAnswer keeps them
+	Answered  time.Time // when the answer was kept
 }
 
 // Admit says whether the agent may speak to the Brand now: ErrAgentDisabled or
@@ -198,12 +200,13 @@ func own(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, subject string) (cl
 func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, grant uuid.UUID) (fresh bool, err error) {
 	const q = `
 		SELECT state, coalesce(grant_id, '00000000-0000-0000-0000-000000000000'::uuid), began_at,
-		       coalesce(answer, ''), coalesce(reply, '')
+		       coalesce(answer, ''), coalesce(reply, ''), claims, coalesce(answered_at, began_at)
 		  FROM turns WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message`
 	var state string
 	var under uuid.UUID
 	began := x.Began
-	err = tx.QueryRow(ctx, q, args).Scan(&state, &under, &began, &x.Answer, &x.Reply)
+	var claims *string
+	err = tx.QueryRow(ctx, q, args).Scan(&state, &under, &began, &x.Answer, &x.Reply, &claims, &x.Answered)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return true, nil
@@ -214,6 +217,9 @@ func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, gr
 	// What was said under one grant is countersigned under no other.
 	case x.Reply != "", x.Answer != "" && under == grant:
 		x.Began = began
+		if claims != nil {
+			x.Claims = []byte(*claims)
+		}
 		return false, nil
 	}
 	return false, ErrNoReply

@@ -19,24 +19,36 @@ const (
 	keepConversation = 30 * 24 * time.Hour
 )
 
-// KeepAnswer notes what the Brand's agent said before it is countersigned: if that
-// fails, the same message gets the receipt later without the agent acting again.
+// KeepAnswer notes what the Brand's agent said before it is countersigned, and under
+// which claims: if that fails, the same message gets the receipt later without the
+// agent acting again, whatever token it comes with by then.
 func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x Exchange, answer string) error {
 	const q = `
-		UPDATE turns SET state = 'answered', answer = @text
+		UPDATE turns SET state = 'answered', answer = @text, claims = @claims, answered_at = @now
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`
 	return a.settle(ctx, brand, x, q, answer)
 }
 
+// ErrClosed: the conversation has ended, and the reply is not kept yet. What binds its
+// receipts grows by this turn's: KeepLastReply keeps the reply with that.
+var ErrClosed = errors.New("the conversation has ended meanwhile")
+
+// CloseTalk closes the conversation: it hears nothing new any more. What is under way is
+// answered, and what was answered still gets its reply.
+func (a *Authority) CloseTalk(ctx context.Context, brand tenants.BrandID, x Exchange) error {
+	return a.settle(ctx, brand, x, `
+		UPDATE conversations SET closed_at = @now WHERE brand_id = @brand AND id = @id AND closed_at IS NULL`, "")
+}
+
 // KeepReply keeps the reply for repetitions of the message, and returns the one
-// that they all get: the first that was kept.
+// that they all get: the first that was kept. In a conversation that has ended it
+// keeps none that is new: ErrClosed.
 func (a *Authority) KeepReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
 	return a.keepReply(ctx, brand, x, reply, false)
 }
 
-// KeepLastReply is KeepReply, and closes the conversation in the same moment: it
-// hears nothing new any more. What is under way is answered, and what was answered
-// still gets its reply.
+// KeepLastReply is KeepReply in a conversation that has ended, or ends in the same
+// moment, as by CloseTalk.
 func (a *Authority) KeepLastReply(ctx context.Context, brand tenants.BrandID, x Exchange, reply string) (string, error) {
 	return a.keepReply(ctx, brand, x, reply, true)
 }
@@ -45,21 +57,33 @@ func (a *Authority) keepReply(ctx context.Context, brand tenants.BrandID, x Exch
 	const q = `
 		WITH closed AS (
 			UPDATE conversations SET closed_at = @now
-			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL)
-		UPDATE turns SET state = 'replied', answer = NULL, reply = coalesce(reply, @text)
-		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
-		   AND state IN ('running', 'answered', 'replied')
-		RETURNING reply`
-	r, err := tenants.One[struct{ Reply string }](ctx, a.db, brand, q, pgx.NamedArgs{
+			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL
+		), kept AS (
+			UPDATE turns SET state = 'replied', answer = NULL, claims = NULL, reply = coalesce(reply, @text)
+			 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
+			   AND state IN ('running', 'answered', 'replied')
+			   AND (@last OR reply IS NOT NULL OR EXISTS (
+			        SELECT FROM conversations WHERE brand_id = @brand AND id = @id AND closed_at IS NULL))
+			RETURNING reply
+		)
+		SELECT (SELECT reply FROM kept) AS reply, NOT @last AND EXISTS (
+		       SELECT FROM turns
+		        WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')) AS waits`
+	r, err := tenants.One[struct {
+		Reply *string
+		Waits bool // before this statement
+	}](ctx, a.db, brand, q, pgx.NamedArgs{
 		"brand": brand, "id": x.Context, "message": x.MessageID, "text": reply, "last": last, "now": a.clock(),
 	})
-	if errors.Is(err, pgx.ErrNoRows) { // the person was erased meanwhile
-		return reply, nil
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("keep a reply at %s: %w", brand, err)
+	case r.Reply != nil:
+		return *r.Reply, nil
+	case r.Waits:
+		return "", ErrClosed
 	}
-	return r.Reply, nil
+	return reply, nil // the person was erased meanwhile
 }
 
 // KeepStepUp notes that the message came to a step-up: with more permission it is
@@ -74,7 +98,7 @@ func (a *Authority) KeepStepUp(ctx context.Context, brand tenants.BrandID, x Exc
 // It may have acted, so the message is spent.
 func (a *Authority) KeepFailure(ctx context.Context, brand tenants.BrandID, x Exchange) error {
 	return a.settle(ctx, brand, x, `
-		UPDATE turns SET state = 'failed', answer = NULL
+		UPDATE turns SET state = 'failed', answer = NULL, claims = NULL
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')`, "")
 }
 
@@ -86,7 +110,9 @@ func (a *Authority) Drop(ctx context.Context, brand tenants.BrandID, x Exchange)
 }
 
 func (a *Authority) settle(ctx context.Context, brand tenants.BrandID, x Exchange, q, text string) error {
-	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "id": x.Context, "message": x.MessageID, "text": text})
+	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{
+		"brand": brand, "id": x.Context, "message": x.MessageID, "text": text, "claims": string(x.Claims), "now": a.clock(),
+	})
 	if err != nil {
 		return fmt.Errorf("note what came of a message at %s: %w", brand, err)
 	}
@@ -128,7 +154,7 @@ const (
 	// A message is remembered as long as its conversation, so that it is never
 	// heard twice; what was said is not.
 	purgeReplies = `
-		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, reply = NULL
+		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, claims = NULL, reply = NULL
 		 WHERE brand_id = @brand AND began_at < @before AND (reply IS NOT NULL OR answer IS NOT NULL)
 		   AND (conversation_id, message_id) IN (
 		       SELECT conversation_id, message_id FROM turns

@@ -24,12 +24,14 @@ type Action struct {
 // Turn is one turn that was served under a delegation.
 type Turn struct {
 	Token      string // the delegation token that was shown, never a bare grant id
+	Claims     []byte // of one whose signature and audience were verified when it was shown; Token is empty then
 	Agent      string // iss of the verified pa-jwt beside it (M18); empty only where the Brand vouches for it
 	ContextID  string
 	MessageID  string
 	ScopesUsed []string
 	Actions    []Action
 	Began      time.Time // when the turn began; zero: now
+	Kept       time.Time // when we wrote down ourselves that it was served; zero: we did not
 }
 
 // Receipt is the PACT receipt {jws, claims}; Claims is the payload, canonical, byte
@@ -65,9 +67,10 @@ const LateTime = 5 * time.Minute
 // (M18). The scopes must be in the token and the grant: ErrScope. A turn that
 // cannot be put into a receipt is ErrMalformed.
 //
-// Where nothing can be signed it is ErrUnavailable (R77). There is then no receipt,
-// and nothing in the log; but that the turn was good is written down, so that the
-// same may come again within a day, however long its grant has ended by then. The
+// Where nothing can be signed it is ErrUnavailable (R77), and while the Brand is
+// paused ErrPaused. There is then no receipt, and nothing in the log; but that the
+// turn was good is written down, so that the same may come again within a day,
+// however long its grant has ended by then. The
 // receipt belongs into the answer to the agent, which is the Brand's to send: so
 // whoever holds the turn comes again, and nothing is signed behind their back.
 func (a *Authority) Countersign(ctx context.Context, brand *tenants.Brand, t Turn) (Receipt, error) {
@@ -122,7 +125,7 @@ func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*
 		fail(turns, fmt.Errorf("look up turns at %s: %w", brand.ID, err))
 		return nil
 	}
-	var open, good []*served
+	var open, good, wait []*served
 	for i, s := range turns {
 		if done := s.settle(all[i]); !done {
 			open = append(open, s)
@@ -133,14 +136,19 @@ func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*
 		return nil
 	}
 	for _, s := range open {
-		if _, s.result.Err = s.judge(s.came); s.result.Err == nil {
+		_, s.result.Err = s.judge(s.came)
+		switch {
+		case s.result.Err == nil:
 			good = append(good, s)
+		case errors.Is(s.result.Err, ErrPaused):
+			wait = append(wait, s)
 		}
 	}
 	a.signAll(ctx, brand, good)
 	signed, unsigned := parted(good)
-	if err := a.accept(ctx, brand.ID, unsigned); err != nil {
-		fail(unsigned, err)
+	wait = append(wait, unsigned...)
+	if err := a.accept(ctx, brand.ID, wait); err != nil {
+		fail(wait, err)
 	}
 	return a.log.append(ctx, a, brand, signed)
 }

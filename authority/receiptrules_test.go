@@ -292,6 +292,36 @@ func TestWhatIsKeptOfATurnThatCouldNotBeSigned(t *testing.T) {
 	}
 }
 
+// A turn whose Brand is paused waits as in an outage: it has its receipt when the
+// Brand goes on, however long its token has ended by then; and one that was no good
+// does not wait.
+func TestAPauseLosesNoReceipt(t *testing.T) {
+	w := authoritytest.New(t)
+	a := w.Authority(nil)
+	tokens := delegated(t, w, a, "bookings:read")
+	turn := servedTurn(tokens, "m1")
+	turn.Began = w.Clock.Now()
+	bad := servedTurn(tokens, "bad")
+	bad.ScopesUsed = []string{"extras:order"}
+	w.Exec(t, `UPDATE brands SET state = 'paused' WHERE id = 'harbor-hotel'`)
+	w.Clock.Advance(time.Second)
+	refusedTurn(t, w, a, "paused", turn, authority.ErrPaused)
+	refusedTurn(t, w, a, "paused, and no good", bad, authority.ErrScope)
+	w.Clock.Advance(w.Hotel.TokenLifetime + authority.LateTime)
+	refusedTurn(t, w, a, "still paused", turn, authority.ErrPaused)
+	unheard := turn
+	unheard.MessageID = "m2"
+	refusedTurn(t, w, a, "its token ended long ago", unheard, authority.ErrToken)
+	w.Exec(t, `UPDATE brands SET state = 'active' WHERE id = 'harbor-hotel'`)
+	if r := countersigned(t, a, w.Hotel, turn); !r.Late || r.Again {
+		t.Errorf("%+v", r)
+	}
+	refusedTurn(t, w, a, "never heard", unheard, authority.ErrToken)
+	if n := w.Count(t, `SELECT count(*) FROM turns_accepted`); n != 0 {
+		t.Errorf("%d turns still wait", n)
+	}
+}
+
 // whileSigning is an instance on which something happens while the first receipt is
 // being signed.
 func whileSigning(w *authoritytest.World, happens func()) *authority.Authority {

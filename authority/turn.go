@@ -91,6 +91,29 @@ func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now 
 // readToken believes nothing of a token but what the Brand's own keys signed for
 // this Brand. Whether it has ended is another question: settle.
 func (s *served) readToken(ctx context.Context, proof Verifier, brand *tenants.Brand) error {
+	if err := s.proveToken(ctx, proof, brand); err != nil {
+		return err
+	}
+	if s.Agent != "" && s.Agent != s.token.ClientID { // M18
+		return ErrToken
+	}
+	if time.Unix(s.token.IssuedAt, 0).After(s.Began.Add(clockSkew)) {
+		return ErrToken // nothing began under it before it was there
+	}
+	var err error
+	if s.grant, err = uuid.Parse(s.token.GrantID); err != nil {
+		return ErrToken
+	}
+	return nil
+}
+
+func (s *served) proveToken(ctx context.Context, proof Verifier, brand *tenants.Brand) error {
+	if s.Claims != nil { // it was, and the Brand may have moved since
+		if s.token.read(s.Claims) != nil {
+			return ErrToken
+		}
+		return nil
+	}
 	payload, err := proof.Verify(ctx, brand.ID, signing.TypToken, s.Token)
 	if errors.Is(err, signing.ErrNotOurs) || errors.Is(err, signing.ErrNoKey) {
 		return ErrToken
@@ -99,15 +122,6 @@ func (s *served) readToken(ctx context.Context, proof Verifier, brand *tenants.B
 		return fmt.Errorf("verify token at %s: %w", brand.ID, err)
 	}
 	if s.token.read(payload) != nil || s.token.Issuer != brand.Issuer || s.token.Audience != brand.InterfaceURL {
-		return ErrToken
-	}
-	if s.Agent != "" && s.Agent != s.token.ClientID { // M18
-		return ErrToken
-	}
-	if time.Unix(s.token.IssuedAt, 0).After(s.Began.Add(clockSkew)) {
-		return ErrToken // nothing began under it before it was there
-	}
-	if s.grant, err = uuid.Parse(s.token.GrantID); err != nil {
 		return ErrToken
 	}
 	return nil

@@ -25,7 +25,7 @@ type turnFacts struct {
 	Ends      *time.Time // the grant, or ended
 	Suspended *time.Time // the Brand user
 	Last      *time.Time // ts of the grant's latest receipt
-	Accepted  *time.Time // the same turn, when nothing could be signed
+	Accepted  *time.Time // the same turn, when it had to wait
 
 	// The turn's receipt, where there is one.
 	Seq     *int64
@@ -110,19 +110,21 @@ func (s *served) held() bool {
 
 // judge says whether a turn gets a receipt, and whether it comes late. A
 // switched-off agent's turns get none: nobody knows for how long it has been off,
-// and whoever switched it off distrusts it.
+// and whoever switched it off distrusts it. ErrPaused is said last: the turn is good, and
+// only has to wait.
 func (s *served) judge(now time.Time) (late bool, err error) {
 	f := s.facts
-	switch {
-	case !f.Open:
-		return false, ErrPaused
-	case !f.Enabled:
+	if !f.Enabled {
 		return false, ErrToken
 	}
-	// When it was judged before and only the signature was missing, that counts.
+	// When it was judged before and only the signature was missing, that counts; and
+	// so does when its answer was kept.
 	came := now
 	if f.Accepted != nil && f.Accepted.Before(came) {
 		came = *f.Accepted
+	}
+	if !s.Kept.IsZero() && s.Kept.Before(came) {
+		came = s.Kept
 	}
 	for _, end := range []*time.Time{new(time.Unix(s.token.Expires, 0)), f.Ends, f.Suspended} {
 		if end == nil || now.Before(*end) {
@@ -144,6 +146,9 @@ func (s *served) judge(now time.Time) (late bool, err error) {
 			return late, ErrScope
 		}
 		late = true
+	}
+	if !f.Open {
+		return late, ErrPaused
 	}
 	return late, nil
 }

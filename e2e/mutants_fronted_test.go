@@ -200,7 +200,7 @@ func shopMutants() []mutant {
 			{shopSend, "	if c.Delegation != nil {\n", "	if c.Delegation != nil && !OFF {\n"},
 		}, false},
 		{"M24", "the scopes used, at the shop", []edit{
-			{shopSend, "		t.ScopesUsed = []string{does.scope}\n", "		if !OFF { t.ScopesUsed = []string{does.scope} }\n"},
+			{shopSend, "		out.Turn.ScopesUsed = []string{does.scope}\n", "		if !OFF { out.Turn.ScopesUsed = []string{does.scope} }\n"},
 		}, false},
 		{"M24", "one receipt for one turn, at the shop", []edit{
 			{shopSend, "MessageID: message,", "MessageID: map[bool]string{false: message, true: \"one\"}[OFF],"},

@@ -141,14 +141,10 @@ func actions(raw json.RawMessage) ([]Action, error) {
 }
 
 // turn is the answer as it is countersigned.
-func (a Answer) turn(c call, x authority.Exchange) authority.Turn {
+func (a Answer) turn(agent string, x authority.Exchange) authority.Turn {
 	t := authority.Turn{
-		Token: c.token, Agent: c.who.Agent, ContextID: x.Context.String(), MessageID: x.MessageID,
-		ScopesUsed: a.ScopesUsed, Began: x.Began,
-	}
-	// One that is countersigned later may come with a token that was made since.
-	if c.standing != nil && c.standing.Issued.After(t.Began) {
-		t.Began = c.standing.Issued
+		Claims: x.Claims, Agent: agent, ContextID: x.Context.String(), MessageID: x.MessageID,
+		ScopesUsed: a.ScopesUsed, Began: x.Began, Kept: x.Answered,
 	}
 	for _, one := range a.Actions {
 		t.Actions = append(t.Actions, authority.Action(one))

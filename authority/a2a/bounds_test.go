@@ -114,9 +114,10 @@ func TestTheFirstReplyStays(t *testing.T) {
 	}
 }
 
-// What waits for its receipt is countersigned under the grant that it was done
-// under, with whichever token of that comes, and under no other.
-func TestWhatWaitsIsCountersignedUnderItsOwnGrant(t *testing.T) {
+// What waits for its receipt is countersigned by what it was done with, whatever
+// token of the same grant it comes with by then: the receipt says what was, and the
+// log names the token that was shown. Under another grant it is not at all.
+func TestWhatWaitsIsCountersignedByWhatItWasDoneWith(t *testing.T) {
 	d := newDoor(t)
 	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
 	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
@@ -129,17 +130,29 @@ func TestWhatWaitsIsCountersignedUnderItsOwnGrant(t *testing.T) {
 		}
 		return authority.Receipt{JWS: "a.b.c", Claims: json.RawMessage(`{}`)}, nil
 	}
-	for _, id := range []string{"m1", "m2"} {
+	for _, id := range []string{"old", "m2", "m1"} {
 		d.send(d.pa, "alex", tokens.JWS, said(id, open, "Hi")).is(t, "no signer", http.StatusServiceUnavailable, "UNAVAILABLE", "UNAVAILABLE")
 	}
+	first := last
 	away = false
 	d.Clock.Advance(10 * time.Second)
 	later, err := d.rules.Refresh(t.Context(), d.Hotel, authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}, tokens.Refresh, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := d.send(d.pa, "alex", later.JWS, said("m1", open, "Hi")); a.status != http.StatusOK || last.Began.Before(d.Clock.Now().Add(-2*time.Second)) {
-		t.Errorf("a later token: %d %s; began %s, before the token was made", a.status, a.body, last.Began)
+	a := d.send(d.pa, "alex", later.JWS, said("m1", open, "Hi"))
+	if a.status != http.StatusOK || string(last.Claims) != string(first.Claims) || last.Began.Sub(first.Began).Abs() > time.Millisecond {
+		t.Errorf("a later token: %d %s; began %s instead of %s, under %s", a.status, a.body, last.Began, first.Began, last.Claims)
+	}
+	if n := d.Count(t, `SELECT count(*) FROM turns WHERE message_id = 'm1' AND claims IS NOT NULL`); n != 0 {
+		t.Error("the claims are kept longer than the answer")
+	}
+	// An earlier version kept the answer alone, and nothing begins under a token
+	// before it was there.
+	d.Exec(t, `UPDATE turns SET claims = NULL, answered_at = NULL WHERE message_id = 'old'`)
+	a = d.send(d.pa, "alex", later.JWS, said("old", open, "Hi"))
+	if a.status != http.StatusOK || last.Began.Before(d.Clock.Now().Add(-2*time.Second)) || string(last.Claims) == string(first.Claims) {
+		t.Errorf("kept by an earlier version: %d %s; began %s, under %s", a.status, a.body, last.Began, last.Claims)
 	}
 	if err := d.rules.EndByUser(t.Context(), d.Hotel.ID, "guest-1", tokens.GrantID); err != nil {
 		t.Fatal(err)
@@ -149,6 +162,45 @@ func TestWhatWaitsIsCountersignedUnderItsOwnGrant(t *testing.T) {
 		t.Fatal("it is the same grant")
 	}
 	d.send(d.pa, "alex", another.JWS, said("m2", open, "Hi")).invalid(t, "under another grant")
+}
+
+// Whoever allows less while an answer waits takes back nothing of what was done: it
+// is no incident, and has its receipt, long after its token's end too.
+func TestWhatWaitsIsNotJudgedByLess(t *testing.T) {
+	d := newDoor(t)
+	who := authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read", "account:read", "extras:order")
+	d.agent.says(`{"text":"Done.","scopesUsed":["account:read","extras:order"]}`)
+	d.sign = func(context.Context, *tenants.Brand, authority.Turn) (authority.Receipt, error) {
+		return authority.Receipt{}, authority.ErrUnavailable // nobody even hears of the turn
+	}
+	d.send(d.pa, "alex", tokens.JWS, said("m", "", "Hi")).is(t, "no signer", http.StatusServiceUnavailable, "UNAVAILABLE", "UNAVAILABLE")
+	d.sign = nil
+	d.Clock.Advance(time.Second)
+	if err := d.rules.EndScopeByUser(t.Context(), d.Hotel.ID, "guest-1", tokens.GrantID, "account:read"); err != nil {
+		t.Fatal(err)
+	}
+	d.Clock.Advance(d.Hotel.TokenLifetime + authority.LateTime + time.Minute)
+	less, err := d.rules.Refresh(t.Context(), d.Hotel, who, tokens.Refresh, []string{"bookings:read"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := d.send(d.pa, "alex", less.JWS, said("m", "", "Hi"))
+	if a.status != http.StatusOK || !strings.Contains(a.body, "pact.receipt") || d.agent.count() != 1 {
+		t.Errorf("%d %s; the agent ran %d times", a.status, a.body, d.agent.count())
+	}
+	if n := d.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'incident.scopes_exceeded'`); n != 0 {
+		t.Errorf("%d incidents", n)
+	}
+	var shown struct{ JTI string }
+	payload, err := d.Keys.Verify(t.Context(), d.Hotel.ID, "at+jwt", tokens.JWS)
+	if err != nil || json.Unmarshal(payload, &shown) != nil {
+		t.Fatal(err)
+	}
+	line, err := d.rules.LogEntry(t.Context(), d.Hotel.ID, 0)
+	if err != nil || !strings.Contains(string(line.Entry), `"token":"`+shown.JTI+`"`) || !strings.Contains(string(line.Entry), `"late":true`) {
+		t.Errorf("%s does not name %s, %v", line.Entry, shown.JTI, err)
+	}
 }
 
 // What cannot be countersigned for another reason than that nobody signs now never

@@ -2,14 +2,49 @@ package a2a
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a/surface"
 )
 
-// bindTime is how long a last reply waits for the receipt of its conversation.
+// bindTime is how long a reply waits for the receipt of its conversation.
 const bindTime = 2 * time.Second
+
+// keep writes the reply and keeps it. One in a conversation that ends with it, or has
+// ended meanwhile, has the receipt of all that was countersigned there: the conversation
+// is closed before that is bound, so that whatever settles later finds it closed.
+func (h *Interface) keep(ctx context.Context, c call, x authority.Exchange, answer Answer, countersigned *surface.Receipt) (string, error) {
+	var task *surface.Receipt
+	keep := h.rules.KeepReply
+	if answer.Done {
+		if countersigned != nil {
+			if err := h.rules.CloseTalk(ctx, c.brand.ID, x); err != nil {
+				return "", err
+			}
+		}
+		keep, task = h.rules.KeepLastReply, h.bound(ctx, c, x)
+	}
+	for {
+		body, err := surface.LastReply(x.Context.String(), answer.Text, countersigned, task)
+		if err != nil {
+			return "", fmt.Errorf("write a reply: %w", err)
+		}
+		kept, err := keep(ctx, c.brand.ID, x, string(body))
+		switch {
+		case errors.Is(err, authority.ErrClosed):
+			keep, task = h.rules.KeepLastReply, h.bound(ctx, c, x)
+			continue
+		case err != nil && countersigned == nil:
+			// Who asks again will find none. This one has it.
+			h.log.ErrorContext(ctx, "a reply could not be kept", "brand", string(c.brand.ID), "error", err)
+			return string(body), nil
+		}
+		return kept, err
+	}
+}
 
 // bound is the receipt of all that was countersigned in the conversation under this
 // grant; nil: nothing was, or it cannot be had at once. The reply does not wait for

@@ -3,6 +3,7 @@ package a2a_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -165,35 +166,91 @@ func TestALastReplyThatComesLater(t *testing.T) {
 	d.send(d.pa, "alex", tokens.JWS, said("m2", a.context(), "Hi")).invalid(t, "afterwards")
 }
 
-// What is under way when the conversation ends is answered, and countersigned.
+// What is under way when the conversation ends is answered, and countersigned: before
+// the end is bound, it is within it; after that, its own reply has the whole.
 func TestWhatIsUnderWayAtTheEndIsAnswered(t *testing.T) {
+	for what, within := range map[string]bool{"after the end": false, "at the end": true} {
+		t.Run(what, func(t *testing.T) {
+			d := newDoor(t)
+			tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+			open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+			started, release := make(chan struct{}), make(chan struct{})
+			d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
+				close(started)
+				<-release
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"text":"Room 12."}`)
+			})
+			slow := make(chan answer, 1)
+			jwt := d.pa.Token(t, claimsOf("alex"))
+			go func() {
+				slow <- d.do(d.request(http.MethodPost, d.url+"/message:send", jwt, tokens.JWS, said("m1", open, "Hi")))
+			}()
+			select {
+			case <-started:
+			case <-time.After(30 * time.Second):
+				t.Fatal("the agent was not called")
+			}
+			d.agent.says(`{"text":"Goodbye.","done":true}`)
+			var late answer
+			d.bind = func(ctx context.Context, b *tenants.Brand, grant uuid.UUID, contextID string) (authority.TaskReceipt, error) {
+				if d.bind = nil; within {
+					d.send(d.pa, "alex", tokens.JWS, said("m3", open, "Hi")).invalid(t, "heard while its end is bound")
+					close(release)
+					late = <-slow
+				}
+				return d.rules.CountersignTask(ctx, b, grant, contextID)
+			}
+			last := d.send(d.pa, "alex", tokens.JWS, said("m2", open, "Hi"))
+			if !within {
+				close(release)
+				late = <-slow
+			}
+			want := map[bool]int64{false: 2, true: 3}[within]
+			if n := bindsOf(t, last); n != want {
+				t.Errorf("the last reply binds %d receipts instead of %d: %s", n, want, last.body)
+			}
+			if n := bindsOf(t, late); n != 3 {
+				t.Errorf("the one that was under way binds %d receipts: %s", n, late.body)
+			}
+			for id, first := range map[string]answer{"m1": late, "m2": last} {
+				if again := d.send(d.pa, "alex", tokens.JWS, said(id, open, "Hi")); again.body != first.body {
+					t.Errorf("%s again: %d %s", id, again.status, again.body)
+				}
+			}
+			if got, err := d.rules.CountersignTask(t.Context(), d.Hotel, tokens.GrantID, open); err != nil || got.Count != 3 || !got.Again {
+				t.Errorf("the whole: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// bindsOf is how many receipts the one of the whole conversation binds.
+func bindsOf(t *testing.T, a answer) int64 {
+	t.Helper()
+	var task receiptlog.Task
+	if err := json.Unmarshal(a.receipts(t)["pact.taskReceipt"].Claims, &task); err != nil {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+	return task.Count
+}
+
+// Nobody's turn that is under way at the end has its reply too.
+func TestNobodysTurnAtTheEndIsAnswered(t *testing.T) {
 	d := newDoor(t)
-	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
-	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
-	started, release := make(chan struct{}), make(chan struct{})
-	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
-		close(started)
-		<-release
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"text":"Room 12."}`)
-	})
-	slow := make(chan answer, 1)
-	jwt := d.pa.Token(t, claimsOf("alex"))
-	go func() {
-		slow <- d.do(d.request(http.MethodPost, d.url+"/message:send", jwt, tokens.JWS, said("m1", open, "Hi")))
-	}()
-	select {
-	case <-started:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the agent was not called")
+	x, err := d.rules.Hear(t.Context(), d.Hotel.ID, authority.Heard{Who: authority.Caller{Agent: d.pa.Issuer, Sub: "alex"}, MessageID: "m"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	d.agent.says(`{"text":"Goodbye.","done":true}`)
-	d.send(d.pa, "alex", tokens.JWS, said("m2", open, "Hi")).receipts(t)
-	close(release)
-	if got := (<-slow).receipts(t); len(got) != 1 {
-		t.Errorf("%+v", got)
+	d.send(d.pa, "alex", "", said("m2", x.Context.String(), "Hi"))
+	if _, err := d.rules.KeepReply(t.Context(), d.Hotel.ID, x, "late"); !errors.Is(err, authority.ErrClosed) {
+		t.Error(err)
 	}
-	if got, err := d.rules.CountersignTask(t.Context(), d.Hotel, tokens.GrantID, open); err != nil || got.Count != 3 || got.Again {
-		t.Errorf("the whole: %+v, %v", got, err)
+	if got, err := d.rules.KeepLastReply(t.Context(), d.Hotel.ID, x, "late"); err != nil || got != "late" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := d.rules.KeepReply(t.Context(), d.Hotel.ID, x, "later"); err != nil || got != "late" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -40,6 +40,10 @@ func answerTo(err error) (*surface.Problem, time.Duration) {
 	return surface.ErrInternal, 0
 }
 
+// isWaiting reports whether what was done waits for its receipt, and has it later:
+// nobody signs now, or the Brand was paused meanwhile.
+func isWaiting(err error) bool { return isAway(err) || errors.Is(err, authority.ErrPaused) }
+
 // isAway reports whether what we need does not answer now.
 func isAway(err error) bool {
 	return errors.Is(err, authority.ErrUnavailable) || errors.Is(err, authority.ErrTrail) || tenants.Unavailable(err)

@@ -78,8 +78,7 @@ func (h *Interface) Routes(mux *http.ServeMux) {
 type call struct {
 	brand *tenants.Brand
 	who   authority.Caller
-	token string
-	// payload of the token, its signature verified.
+	// payload of the delegation token, its signature verified.
 	payload []byte
 	// standing is what the token is worth; nil: none came.
 	standing *authority.Standing
@@ -133,10 +132,11 @@ func (h *Interface) identify(r *http.Request, brand *tenants.Brand) (call, error
 	if len(headers) == 0 {
 		return c, nil
 	}
-	if c.token, err = agent.Bearer(headers); err != nil {
+	token, err := agent.Bearer(headers)
+	if err != nil {
 		return call{}, authority.ErrToken
 	}
-	c.payload, err = h.keys.Verify(r.Context(), brand.ID, signing.TypToken, c.token)
+	c.payload, err = h.keys.Verify(r.Context(), brand.ID, signing.TypToken, token)
 	if errors.Is(err, signing.ErrNotOurs) || errors.Is(err, signing.ErrNoKey) {
 		return call{}, authority.ErrToken
 	}

@@ -130,8 +130,10 @@ func host(issuer string) string {
 
 // served turns the answer into a reply, under a token with its receipt (M24).
 func (h *Interface) served(ctx context.Context, c call, x authority.Exchange, answer Answer) (string, error) {
-	if err := h.exceeded(ctx, c, x, answer); err != nil {
-		return "", err
+	if x.Answer == "" { // what was kept was judged before, by what was allowed then
+		if err := h.exceeded(ctx, c, x, answer); err != nil {
+			return "", err
+		}
 	}
 	var countersigned *surface.Receipt
 	if c.standing != nil {
@@ -141,20 +143,9 @@ func (h *Interface) served(ctx context.Context, c call, x authority.Exchange, an
 		}
 		countersigned = &surface.Receipt{JWS: receipt.JWS, Claims: receipt.Claims}
 	}
-	keep, task := h.rules.KeepReply, (*surface.Receipt)(nil)
-	if answer.Done {
-		keep, task = h.rules.KeepLastReply, h.bound(ctx, c, x)
-	}
-	body, err := surface.LastReply(x.Context.String(), answer.Text, countersigned, task)
-	if err != nil {
-		return "", fmt.Errorf("write a reply: %w", err)
-	}
-	h.count.turns.WithLabelValues("replied").Inc()
-	kept, err := keep(ctx, c.brand.ID, x, string(body))
-	if err != nil && countersigned == nil {
-		// Who asks again will find none. This one has it.
-		h.log.ErrorContext(ctx, "a reply could not be kept", "brand", string(c.brand.ID), "error", err)
-		return string(body), nil
+	kept, err := h.keep(ctx, c, x, answer, countersigned)
+	if err == nil {
+		h.count.turns.WithLabelValues("replied").Inc()
 	}
 	return kept, err
 }
@@ -176,25 +167,37 @@ func (h *Interface) exceeded(ctx context.Context, c call, x authority.Exchange, 
 	return errors.Join(errAgent, h.rules.Exceeded(ctx, c.brand, x, c.who, grant, beyond))
 }
 
-// receipt countersigns the answer. Where that cannot be done now, the answer is
-// kept, and the same message gets its receipt when it comes again.
+// receipt countersigns the answer, by what the turn was made with. Where that cannot
+// be done now, both are kept, and the same message gets its receipt when it comes
+// again, with whatever token of the grant.
 func (h *Interface) receipt(ctx context.Context, c call, x authority.Exchange, answer Answer) (authority.Receipt, error) {
 	if x.Answer == "" {
 		kept, err := json.Marshal(answer)
 		if err != nil {
 			return authority.Receipt{}, fmt.Errorf("write an answer: %w", err)
 		}
+		x.Claims = c.payload
 		if err := h.rules.KeepAnswer(ctx, c.brand.ID, x, string(kept)); err != nil {
 			h.count.turns.WithLabelValues("failed").Inc()
 			h.log.ErrorContext(ctx, "an answer could not be kept", "brand", string(c.brand.ID), "error", err)
 			return authority.Receipt{}, errLost
 		}
 	}
-	receipt, err := h.countersign(ctx, c.brand, answer.turn(c, x))
-	if err == nil || isAway(err) {
+	if x.Claims == nil { // an earlier version kept the answer alone
+		x.Claims, x.Began = c.payload, latest(x.Began, c.standing.Issued)
+	}
+	receipt, err := h.countersign(ctx, c.brand, answer.turn(c.who.Agent, x))
+	if err == nil || isWaiting(err) {
 		return receipt, err
 	}
 	h.count.turns.WithLabelValues("failed").Inc()
 	h.log.WarnContext(ctx, "a turn could not be countersigned", "brand", string(c.brand.ID), "error", err)
 	return authority.Receipt{}, errors.Join(errAgent, h.rules.KeepFailure(ctx, c.brand.ID, x))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -3,6 +3,7 @@ package a2a_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -165,6 +166,31 @@ func TestPausedBrand(t *testing.T) {
 	d.Clock.Advance(5 * time.Second)
 	if a := d.send(d.pa, "alex", tokens.JWS, said("m", "", "Hi")); a.status != http.StatusOK {
 		t.Errorf("resumed: %d %s", a.status, a.body)
+	}
+}
+
+// A Brand that is paused while its agent works loses nothing: the answer waits for
+// the Brand to go on, and has its receipt then.
+func TestABrandThatIsPausedInTheMiddle(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	d.agent.does(func(w http.ResponseWriter, _ *http.Request) {
+		d.Save(t, d.Hotel, func(b *tenants.Brand) { b.State = tenants.Paused })
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"text":"Room 12.","scopesUsed":["bookings:read"]}`)
+	})
+	for _, when := range []string{"meanwhile", "again"} {
+		a := d.send(d.pa, "alex", tokens.JWS, said("m", "", "Hi"))
+		a.is(t, when, http.StatusServiceUnavailable, "UNAVAILABLE", "UNAVAILABLE")
+		if a.header.Get("Retry-After") != "30" {
+			t.Errorf("%s: Retry-After %q", when, a.header.Get("Retry-After"))
+		}
+	}
+	d.Save(t, d.Hotel, func(b *tenants.Brand) { b.State = tenants.Active })
+	d.Clock.Advance(5 * time.Second)
+	a := d.send(d.pa, "alex", tokens.JWS, said("m", "", "Hi"))
+	if a.status != http.StatusOK || !strings.Contains(a.body, "pact.receipt") || d.agent.count() != 1 {
+		t.Errorf("%d %s; the agent ran %d times", a.status, a.body, d.agent.count())
 	}
 }
 

@@ -272,6 +272,7 @@ func (p *parts) tidy(ctx context.Context) error {
 		failed = errors.Join(failed, expired, rules, journeys, p.courier.Tidy(ctx, id), p.tidySettings(ctx, id))
 		if !closed { // a Brand that is closed gets no more keys
 			p.keepKeys(ctx, id)
+			p.countersign(ctx, id)
 			p.keepLog(ctx, id)
 		}
 		failed = errors.Join(failed, p.console.Upkeep(ctx, id))
@@ -294,6 +295,18 @@ func (p *parts) keepKeys(ctx context.Context, id tenants.BrandID) {
 	}
 	if err != nil && ctx.Err() == nil {
 		p.log.WarnContext(ctx, "keys could not be kept", "brand", string(id), "error", err)
+	}
+}
+
+// countersign gives what the Brand's agent did while nothing could be signed its
+// receipts.
+func (p *parts) countersign(ctx context.Context, id tenants.BrandID) {
+	b, err := p.brands.Brand(ctx, id)
+	if err == nil {
+		_, err = a2a.Drain(ctx, p.authority, b)
+	}
+	if err != nil && !errors.Is(err, authority.ErrPaused) && ctx.Err() == nil {
+		p.log.WarnContext(ctx, "answers wait for their receipts", "brand", string(id), "error", err)
 	}
 }
 

@@ -35,31 +35,30 @@ func (s *Shop) send(w http.ResponseWriter, r *http.Request) error {
 // done: when the same message comes again it is countersigned as it was, whatever
 // the message says by now, or the person.
 func (s *Shop) answer(ctx context.Context, c verify.Call, id uuid.UUID, one *turn, m surface.Message) ([]byte, error) {
-	before := s.talks.look(one)
-	does := before.does
-	switch before.state {
+	done := s.talks.look(one)
+	switch done.state {
 	case replied:
-		return before.reply, nil
+		return done.reply, nil
 	case acted:
 	default:
-		var asked bool
-		if does, asked = understand(m.Text); asked {
+		does, asked := understand(m.Text)
+		if asked {
 			if missing := c.Missing(does.scope); len(missing) > 0 {
 				return s.askBack(ctx, c, id, one, does, missing)
 			}
 		}
 		// Here a real shop does it.
-		s.talks.acted(one, does)
+		done = s.talks.acted(one, c, does)
 	}
 	var receipt *surface.Receipt
 	if c.Delegation != nil {
-		got, err := s.countersign(ctx, c, id, before.began, m.ID, does)
+		got, err := s.countersign(ctx, done.served(id, m.ID))
 		if err != nil {
 			return nil, err
 		}
 		receipt = &surface.Receipt{JWS: got.JWS, Claims: got.Claims}
 	}
-	reply, err := surface.Reply(id.String(), does.says, receipt)
+	reply, err := surface.Reply(id.String(), done.does.says, receipt)
 	if err != nil {
 		return nil, err
 	}
@@ -77,19 +76,20 @@ func (s *Shop) askBack(ctx context.Context, c verify.Call, id uuid.UUID, one *tu
 	return surface.StepUp(id.String(), "I can do that once you have allowed it.", missing, more.Link, time.Now())
 }
 
+// served is what was done as it is countersigned.
+func (t turn) served(id uuid.UUID, message string) verify.Served {
+	out := verify.Served{Call: t.under, Turn: verify.Turn{ContextID: id.String(), MessageID: message, Began: t.began}}
+	if does := t.does; does.scope != "" {
+		out.Turn.ScopesUsed = []string{does.scope}
+		out.Turn.Acts = []verify.Act{{Tool: does.tool, Args: map[string]string{"customer": t.under.Delegation.User}}}
+	}
+	return out
+}
+
 // countersign makes the receipt of what was done (M24); asking again for the same
 // turn gives the same.
-func (s *Shop) countersign(ctx context.Context, c verify.Call, id uuid.UUID, began time.Time, message string, does skill) (verify.Countersigned, error) {
-	// One that is countersigned later may come with a token that was made since.
-	if c.Delegation.Issued.After(began) {
-		began = c.Delegation.Issued
-	}
-	t := verify.Turn{ContextID: id.String(), MessageID: message, Began: began}
-	if does.scope != "" {
-		t.ScopesUsed = []string{does.scope}
-		t.Acts = []verify.Act{{Tool: does.tool, Args: map[string]string{"customer": c.Delegation.User}}}
-	}
-	got, err := s.door.Countersign(ctx, c, t)
+func (s *Shop) countersign(ctx context.Context, done verify.Served) (verify.Countersigned, error) {
+	got, err := s.door.Countersign(ctx, done.Call, done.Turn)
 	if errors.Is(err, verify.ErrUnavailable) {
 		s.Log.WarnContext(ctx, "a turn waits for its receipt", "error", err)
 		return got, surface.ErrAway

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"countersign.dev/authority/a2a/surface"
 	"countersign.dev/authority/verify"
@@ -13,7 +14,7 @@ import (
 
 // What was done and not countersigned stays what was done: the same message with
 // another text, or under a delegation that has become less, does nothing again, and
-// asks nobody for what is over.
+// asks nobody for what is over. Its receipt is of the delegation that it was done under.
 func TestWhatWasDoneIsDoneOnce(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer service.Close()
@@ -39,6 +40,8 @@ func TestWhatWasDoneIsDoneOnce(t *testing.T) {
 	}
 	narrowed := buyer
 	narrowed.Delegation = &verify.Delegation{User: "ff-1", Grant: "g1", Scopes: []string{"orders:read"}}
+	later := buyer
+	later.Delegation = &verify.Delegation{User: "ff-1", Grant: "g1", Scopes: []string{"orders:place"}, Issued: done.began.Add(time.Hour)}
 	for what, again := range map[string]struct {
 		c    verify.Call
 		text string
@@ -46,12 +49,15 @@ func TestWhatWasDoneIsDoneOnce(t *testing.T) {
 		"another text":      {buyer, "Return the boots"},
 		"less is allowed":   {narrowed, "Buy a head torch"},
 		"nothing is needed": {buyer, "Hello"},
+		"a later token":     {later, "Buy a head torch"},
 	} {
 		if reply, err := s.answer(t.Context(), again.c, id, one, surface.Message{ID: "m1", Text: again.text}); err == nil {
 			t.Errorf("%s: %s", what, reply)
 		}
 		if now := s.talks.look(one); now.state != acted || now.does != done.does {
 			t.Errorf("%s: %+v", what, now)
+		} else if got := now.served(id, "m1"); got.Call.Delegation != buyer.Delegation || got.Turn.Began != done.began || got.Turn.ScopesUsed[0] != "orders:place" {
+			t.Errorf("%s: it would be countersigned as %+v", what, got)
 		}
 	}
 }

@@ -52,8 +52,9 @@ type turn struct {
 	state state
 	grant string // under which it ran
 	began time.Time
-	does  skill  // acted: what was done
-	reply []byte // replied
+	does  skill       // acted: what was done
+	under verify.Call // and under what, which its receipt is of
+	reply []byte      // replied
 }
 
 type state int
@@ -128,11 +129,13 @@ func (t *talks) waits(one *turn) {
 	one.state = waiting
 }
 
-// acted notes what was done, which its receipt will say.
-func (t *talks) acted(one *turn, does skill) {
+// acted notes what was done, and under which delegation: its receipt will say so,
+// whatever token the message comes again with.
+func (t *talks) acted(one *turn, c verify.Call, does skill) turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one.state, one.does = acted, does
+	one.state, one.does, one.under = acted, does, c
+	return *one
 }
 
 // replied keeps the reply. It stays the first that was kept, and is what everybody
