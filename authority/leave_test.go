@@ -51,8 +51,8 @@ func staffed(t *testing.T, w *authoritytest.World) (owner uuid.UUID) {
 		`INSERT INTO brand_logos VALUES ('harbor-hotel', 'x', 'h', $1)`,
 		`INSERT INTO brand_agents VALUES ('harbor-hotel', 'https://agent.example', true, $1)`,
 		`INSERT INTO code_attempts VALUES ('harbor-hotel', 'session', 'x', $1, 1)`,
-		`INSERT INTO recoveries (brand_id, id, person_id, asked_at, due_at)
-		 SELECT 'harbor-hotel', gen_random_uuid(), id, $1, $1::timestamptz + interval '72 hours' FROM people LIMIT 1`,
+		`INSERT INTO recoveries (brand_id, id, person_id, asked_at, due_at, token)
+		 SELECT 'harbor-hotel', gen_random_uuid(), id, $1, $1::timestamptz + interval '72 hours', 't' FROM people LIMIT 1`,
 		`INSERT INTO one_time_links (hash, purpose, email, data, created_at, expires_at)
 		 VALUES ('x', 'invitation', 'new@asked.example', '{"brand": "harbor-hotel"}', $1, $1::timestamptz + interval '90 days')`,
 	} {

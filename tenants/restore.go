@@ -2,8 +2,12 @@ package tenants
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,14 +27,15 @@ type Recovery struct {
 	Brand  BrandID   `db:"brand_id"`
 	Person uuid.UUID `db:"person_id"`
 	DueAt  time.Time
+	Token  string // to be published on a domain of the Brand's: see FindProof
 }
 
 // AskRecovery begins the wait and tells every member of the Brand by mail. One
 // that is under way goes on, and is not told again.
 func AskRecovery(ctx context.Context, db *DB, a Act) error {
 	const insert = `
-		INSERT INTO recoveries (brand_id, id, person_id, asked_at, due_at)
-		SELECT brand_id, @id, person_id, @now, @due
+		INSERT INTO recoveries (brand_id, id, person_id, asked_at, due_at, token)
+		SELECT brand_id, @id, person_id, @now, @due, @token
 		  FROM memberships
 		 WHERE brand_id = @brand AND person_id = @person AND role = 'owner'
 		ON CONFLICT (brand_id, person_id) WHERE cancelled_at IS NULL AND done_at IS NULL DO NOTHING`
@@ -44,7 +49,7 @@ func AskRecovery(ctx context.Context, db *DB, a Act) error {
 	err := a.Do(ctx, db, func(tx pgx.Tx) error {
 		args := pgx.NamedArgs{
 			"brand": a.Brand, "id": id, "person": a.By, "event": a.Event,
-			"now": a.Now, "due": a.Now.Add(RecoveryWait),
+			"now": a.Now, "due": a.Now.Add(RecoveryWait), "token": "countersign-recovery=" + strings.ToLower(rand.Text()),
 		}
 		tag, err := tx.Exec(ctx, insert, args)
 		if err != nil {
@@ -78,7 +83,7 @@ func CancelRecovery(ctx context.Context, db *DB, a Act, id uuid.UUID) error {
 // Recoveries lists the waits that are under way at the Brand.
 func Recoveries(ctx context.Context, db *DB, brand BrandID) ([]Recovery, error) {
 	const q = `
-		SELECT id, brand_id, person_id, due_at FROM recoveries
+		SELECT id, brand_id, person_id, due_at, token FROM recoveries
 		 WHERE brand_id = @brand AND cancelled_at IS NULL AND done_at IS NULL ORDER BY due_at, id`
 	out, err := All[Recovery](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
 	if err != nil {
@@ -89,12 +94,53 @@ func Recoveries(ctx context.Context, db *DB, brand BrandID) ([]Recovery, error) 
 
 // RecoveriesOf lists the person's own waits, at all Brands.
 func RecoveriesOf(ctx context.Context, db *DB, person uuid.UUID) ([]Recovery, error) {
-	const q = `SELECT id, brand_id, person_id, due_at FROM person_recoveries WHERE person_id = @person ORDER BY due_at, id`
+	const q = `SELECT id, brand_id, person_id, due_at, token FROM person_recoveries WHERE person_id = @person ORDER BY due_at, id`
 	out, err := ofPerson[Recovery](ctx, db, person, q)
 	if err != nil {
 		return nil, fmt.Errorf("list a person's recoveries: %w", err)
 	}
 	return out, nil
+}
+
+// StandingDomains lists the Brand's domains that are proven and not lost.
+func StandingDomains(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]Domain, error) {
+	all, err := Domains(ctx, db, brand)
+	return slices.DeleteFunc(all, func(d Domain) bool {
+		state := d.State(now)
+		return state != "proven" && state != "failing"
+	}), err
+}
+
+// NoProof is that the recovery's token stands at none of the Brand's domains.
+type NoProof struct {
+	Found string // what was found instead, for whoever publishes it
+}
+
+func (p NoProof) Error() string { return "no proof for the recovery: " + p.Found }
+
+// FindProof looks whether the recovery's token stands now at one of the Brand's
+// domains that are proven and not lost, where a domain's own proof would stand,
+// and returns that host; otherwise it returns NoProof. The domain's own proof does
+// not count: it stands there whoever asks.
+func (r Recovery) FindProof(ctx context.Context, db *DB, p Prover, now time.Time) (host string, err error) {
+	all, err := StandingDomains(ctx, db, r.Brand, now)
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "", NoProof{Found: "the brand has no proven domain"}
+	}
+	methods, troubles := make([]string, len(all)), make([]string, len(all))
+	var looks sync.WaitGroup // at once: one host that hangs must not eat up the time of all
+	for i, d := range all {
+		d.Token = r.Token
+		looks.Go(func() { methods[i], troubles[i] = p.look(ctx, d) })
+	}
+	looks.Wait()
+	if i := slices.IndexFunc(methods, func(m string) bool { return m != "" }); i >= 0 {
+		return all[i].Host, nil
+	}
+	return "", NoProof{Found: strings.Join(troubles, "; ")}
 }
 
 // Vouch returns the secret of a link with which the member, who has lost all
@@ -157,24 +203,38 @@ func CheckCode(ctx context.Context, db *DB, person uuid.UUID, code string) error
 }
 
 // EventRestored is the fact that somebody came back with a new passkey, because
-// the Brand vouched or nobody had said no.
+// an owner vouched, or because nobody had said no and a domain of the Brand's
+// showed the token; then it names the recovery and the host.
 const EventRestored = "member.restored"
 
+// Waited is a wait that is over, and the Brand's host at which FindProof has found
+// its token. None is neither.
+type Waited struct {
+	Recovery uuid.UUID
+	Host     string
+}
+
 // RestoreByBrand spends the link and gives the person a new passkey on the word
-// of one Brand: of an owner there, or, with recovery, of a wait that is over.
-// What else could open this person's account is void from now on, and at other
-// Brands the membership rests until an owner there confirms it: their owners
-// have vouched for nobody.
-func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, recovery uuid.UUID, person uuid.UUID, key Passkey, record Record, now time.Time) error {
+// of one Brand: of an owner there, or of a wait that is over, while the host where
+// its token was found is still the Brand's. What else could open this person's
+// account is void from now on, and at other Brands the membership rests until an
+// owner there confirms it: their owners have vouched for nobody.
+func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, w Waited, person uuid.UUID, key Passkey, record Record, now time.Time) error {
 	const due = `
 		UPDATE recoveries SET done_at = @now
 		 WHERE brand_id = @brand AND id = @recovery AND person_id = @person
-		   AND cancelled_at IS NULL AND done_at IS NULL AND due_at <= @now`
+		   AND cancelled_at IS NULL AND done_at IS NULL AND due_at <= @now
+		   AND EXISTS (SELECT FROM brand_domains
+		                WHERE brand_id = @brand AND host = @host AND proven_at IS NOT NULL
+		                  AND (failing_since IS NULL OR failing_since >= @lost))`
 	const confirm = `UPDATE memberships SET confirmed_at = @now WHERE brand_id = @brand AND person_id = @person`
 	const restored = `UPDATE people SET restored_at = @now, codes_kept_at = NULL WHERE id = @person`
 	const keys = `DELETE FROM passkeys WHERE person_id = @person`
 	const codes = `DELETE FROM recovery_codes WHERE person_id = @person`
-	args := pgx.NamedArgs{"brand": brand, "recovery": recovery, "person": person, "now": now}
+	args := pgx.NamedArgs{
+		"brand": brand, "recovery": w.Recovery, "host": w.Host, "person": person, "now": now, "lost": now.Add(-lostAfter),
+	}
+	var detail map[string]any
 	err := db.Tx(ctx, brand, func(tx pgx.Tx) error {
 		if err := l.spend(ctx, tx, now); err != nil {
 			return err
@@ -187,6 +247,7 @@ func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, recovery
 			if tag.RowsAffected() == 0 {
 				return ErrNoRecovery
 			}
+			detail = map[string]any{"recovery": w.Recovery, "host": w.Host}
 		}
 		tag, err := tx.Exec(ctx, confirm, args)
 		if err != nil {
@@ -203,7 +264,7 @@ func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, recovery
 		if err := addPasskey(ctx, tx, person, key, now); err != nil {
 			return err
 		}
-		return record(ctx, tx, brand, person, EventRestored, nil)
+		return record(ctx, tx, brand, person, EventRestored, detail)
 	})
 	if err != nil {
 		return fmt.Errorf("restore by %s: %w", brand, err)

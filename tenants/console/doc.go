@@ -23,7 +23,7 @@
 //	members.go   who works on the Brand; account.go: one's own ways in
 //	changes.go   what a program asked for and an owner decides
 //	pause.go     the kill switch
-//	recover.go   the ways back in
+//	recover.go   the ways back in; wait.go: the one without codes and other owners
 //	leave.go     taking everything along, and the Brand's end
 //	erase.go     one person's data goes
 //
@@ -34,6 +34,9 @@
 // these.
 //
 // There are no passwords. A mailed link alone opens nobody's account: it makes a
-// new one, or it goes with a recovery code, an owner's word, or 72 hours in which
-// nobody said no.
+// new one, or it goes with a recovery code, an owner's word, or a wait. The wait is
+// for an owner with nobody to vouch: all members are told, for 72 hours any of them
+// can say no, and then a line made for this wait must stand on a proven domain of
+// the Brand's, as a file or in DNS, when the new passkey is asked for and when it
+// is made. Where the Brand has no such domain, there is no wait.
 package console

@@ -66,16 +66,7 @@ func (v *visit) domainCard(d tenants.Domain) pages.DomainCard {
 	c := pages.DomainCard{
 		Host: d.Host, Verdict: pages.Verdict{Word: v.text(domainStates[state][0]), Kind: domainStates[state][1]},
 		Found: d.Trouble, FoundAs: v.text("console.domains.found"), Lang: english,
-		Publish: []pages.Publication{
-			{Heading: v.text("console.domains.file"), Pairs: []pages.Pair{
-				{Label: v.text("console.domains.file.at"), Value: d.FileURL(), Code: true},
-				{Label: v.text("console.domains.file.line"), Value: d.Token, Code: true},
-			}},
-			{Heading: v.text("console.domains.dns"), Pairs: []pages.Pair{
-				{Label: v.text("console.domains.dns.name"), Value: d.Record(), Code: true},
-				{Label: v.text("console.domains.dns.value"), Value: d.Token, Code: true},
-			}},
-		},
+		Publish: v.publications(d.Token, d),
 	}
 	switch {
 	case d.FailingSince != nil:
@@ -103,6 +94,21 @@ func (v *visit) domainCard(d tenants.Domain) pages.DomainCard {
 		}
 	}
 	return c
+}
+
+// publications are the two ways to publish the token, on any one of the domains.
+func (v *visit) publications(token string, on ...tenants.Domain) []pages.Publication {
+	file := pages.Publication{Heading: v.text("console.domains.file")}
+	dns := pages.Publication{Heading: v.text("console.domains.dns")}
+	at, name := "console.domains.file.at", "console.domains.dns.name"
+	for _, d := range on {
+		file.Pairs = append(file.Pairs, pages.Pair{Label: v.text(at), Value: d.FileURL(), Code: true})
+		dns.Pairs = append(dns.Pairs, pages.Pair{Label: v.text(name), Value: d.Record(), Code: true})
+		at, name = "console.domains.file.or", "console.domains.dns.or"
+	}
+	file.Pairs = append(file.Pairs, pages.Pair{Label: v.text("console.domains.file.line"), Value: token, Code: true})
+	dns.Pairs = append(dns.Pairs, pages.Pair{Label: v.text("console.domains.dns.value"), Value: token, Code: true})
+	return []pages.Publication{file, dns}
 }
 
 // addDomain is POST domains.

@@ -133,7 +133,7 @@ func (v *visit) useLink() error {
 		return problem{kind: noPasskey, cause: err}
 	}
 	if err != nil {
-		return err
+		return v.orMissing(l, err)
 	}
 	if l.Purpose == tenants.LinkSignUp {
 		v.session.SignUp = &l.Data

@@ -86,54 +86,14 @@ func (v *visit) offerRecovery(l mailed, trouble string) error {
 			}},
 		},
 	}
-	more, err := v.waits(l)
+	all, err := v.waits(l)
 	if err != nil {
 		return err
 	}
-	view.More = more
+	for _, w := range all {
+		view.More = append(view.More, v.way(l, w))
+	}
 	return v.render(status, pages.Ask(view))
-}
-
-// waits are the person's Brands as owner, and how far the wait at each has come.
-func (v *visit) waits(l mailed) ([]pages.Way, error) {
-	all, err := tenants.Memberships(v.ctx(), v.h.DB, l.person.ID)
-	if err != nil {
-		return nil, err
-	}
-	under, err := tenants.RecoveriesOf(v.ctx(), v.h.DB, l.person.ID)
-	if err != nil {
-		return nil, err
-	}
-	at := make(map[tenants.BrandID]tenants.Recovery)
-	for _, r := range under {
-		at[r.Brand] = r
-	}
-	var out []pages.Way
-	for _, m := range all {
-		proven, err := v.h.proven(v.ctx(), m.Brand)
-		if err != nil {
-			return nil, err
-		}
-		if m.Role != tenants.Owner || !proven {
-			continue
-		}
-		way := pages.Way{
-			Heading: m.Name, Text: v.say("console.wait.none"),
-			Form: pages.Form{
-				Action: "/console/recover/wait", Button: v.say("console.wait.button"),
-				Hidden: l.hidden(ui.Hidden{Name: "brand", Value: string(m.Brand)}),
-			},
-		}
-		r, waiting := at[m.Brand]
-		switch {
-		case waiting && r.DueAt.After(v.now):
-			way.Text, way.Form = v.say("console.wait.until", "date", v.date(r.DueAt)), pages.Form{}
-		case waiting:
-			way.Text, way.Form.Button = v.say("console.wait.over"), v.say("console.wait.use")
-		}
-		out = append(out, way)
-	}
-	return out, nil
 }
 
 // openRecovery is the link of a recovery that was posted.
@@ -165,49 +125,11 @@ func (v *visit) giveCode() error {
 	return v.askFirstKey(l, ui.Hidden{Name: "code", Value: v.form.Get("code")})
 }
 
-// askToWait is POST /console/recover/wait: it begins the wait at a Brand, or, when
-// that is over, leads to a new passkey. Only a Brand whose domain is proven can be
-// had that way.
-func (v *visit) askToWait() error {
-	l, err := v.openRecovery()
-	if err != nil {
-		return err
-	}
-	brand := tenants.BrandID(v.form.Get("brand"))
-	proven, err := v.h.proven(v.ctx(), brand)
-	if err != nil {
-		return err
-	}
-	if !proven {
-		return problem{kind: notYours}
-	}
-	under, err := tenants.RecoveriesOf(v.ctx(), v.h.DB, l.person.ID)
-	if err != nil {
-		return err
-	}
-	for _, r := range under {
-		if r.Brand == brand && !r.DueAt.After(v.now) {
-			return v.askFirstKey(l, ui.Hidden{Name: "brand", Value: string(brand)}, ui.Hidden{Name: "recovery", Value: r.ID.String()})
-		}
-	}
-	err = tenants.AskRecovery(v.ctx(), v.h.DB, tenants.Act{
-		Brand: brand, By: l.person.ID, Event: eventRecoveryAsked, Record: v.h.record, Now: v.now,
-	})
-	if err != nil && !errors.Is(err, tenants.ErrNoRecovery) {
-		return err
-	}
-	v.h.noticesDue(brand)
-	return v.render(http.StatusOK, pages.Tell(pages.TellView{
-		Frame: v.frame("console.wait.heading"), Heading: v.say("console.wait.heading"),
-		Text: []ui.Phrase{v.say("console.wait.begun"), v.say("console.wait.return")},
-	}))
-}
-
 // restore gives the person a new passkey by the link: on an owner's word, with a
 // code, or after a wait. The rule looks at all of it again.
 func (v *visit) restore(l mailed, person uuid.UUID, key tenants.Passkey) error {
 	if l.Purpose == tenants.LinkRestore {
-		return tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, l.Data.Brand, uuid.UUID{}, person, key, v.h.record, v.now)
+		return tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, l.Data.Brand, tenants.Waited{}, person, key, v.h.record, v.now)
 	}
 	if code := v.form.Get("code"); code != "" {
 		err := tenants.RestoreByCode(v.ctx(), v.h.DB, l.Link, person, code, key, v.now)
@@ -219,16 +141,7 @@ func (v *visit) restore(l mailed, person uuid.UUID, key tenants.Passkey) error {
 		}
 		return err
 	}
-	brand := tenants.BrandID(v.form.Get("brand"))
-	proven, err := v.h.proven(v.ctx(), brand)
-	if err != nil {
-		return err
-	}
-	recovery, err := uuid.Parse(v.form.Get("recovery"))
-	if err != nil || !proven {
-		return problem{kind: notYours}
-	}
-	return tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, brand, recovery, person, key, v.h.record, v.now)
+	return v.restoreByWait(l, person, key)
 }
 
 // cancelRecovery is POST recoveries/{recovery}/cancel.

@@ -122,97 +122,6 @@ func TestAnOwnerVouchesForOneBrand(t *testing.T) {
 	s.visitor(t).useLink(link, "").must(http.StatusNotFound)
 }
 
-// E-mail alone never restores an owner: without codes and without another owner
-// there is a wait of 72 hours, of which every member hears and which any of them
-// ends; and only where the domain is proven.
-func TestTheWait(t *testing.T) {
-	s := newSite(t)
-	brand, people := team(t, s)
-	id := s.person(t, "owner@example.com")
-	v, link := s.lost(t, "owner@example.com")
-	ask := func(v *visitor, link string) page {
-		return v.post("/console/recover/wait", url.Values{"t": {tokenOf(link)}, "brand": {string(brand)}}, link)
-	}
-	// Whose domain is not proven cannot be had that way.
-	if p := v.open(link); strings.Contains(p.body, "72 hours") {
-		t.Error("the wait is offered without proof")
-	}
-	ask(v, link).must(http.StatusForbidden)
-	s.proven.Store(brand, struct{}{})
-	v.open(link).must(http.StatusOK, "72 hours")
-	ask(v, link).must(http.StatusOK, "The wait has begun")
-	told := map[string]bool{}
-	for len(told) < 4 {
-		if m := s.letter(t); strings.Contains(m.Subject, "asks to come back") {
-			told[m.To] = true
-		}
-	}
-	ask(v, link) // no second one
-	if n := s.Count(t, `SELECT count(*) FROM recoveries`); n != 1 {
-		t.Fatalf("%d waits", n)
-	}
-	// A stranger and a viewer of the Brand have nothing to recover there.
-	for _, email := range []string{"viewer@example.com", "stranger@example.com"} {
-		other, link := s.lost(t, email)
-		ask(other, link)
-	}
-	if n := s.Count(t, `SELECT count(*) FROM recoveries`); n != 1 {
-		t.Fatalf("%d waits", n)
-	}
-	// Not before the time, whatever is posted.
-	s.Clock.Advance(tenants.RecoveryWait - time.Minute)
-	v, link = s.lost(t, "owner@example.com")
-	v.open(link).must(http.StatusOK, "The wait ends at")
-	if p := ask(v, link); p.find("form", "data-passkey", "") != nil {
-		t.Fatal("a passkey is asked for before the time")
-	}
-	// Any member ends it.
-	people["viewer"].login().must(http.StatusSeeOther)
-	people["viewer"].open("/console/b/lake/").must(http.StatusOK, "wants to come back")
-	var wait uuid.UUID
-	if err := s.Owner.QueryRow(t.Context(), `SELECT id FROM recoveries`).Scan(&wait); err != nil {
-		t.Fatal(err)
-	}
-	people["viewer"].open("/console/b/lake/members").must(http.StatusOK, wait.String())
-	cancel := "/console/b/lake/recoveries/" + wait.String() + "/cancel"
-	people["stranger"].login()
-	people["stranger"].post(cancel, nil, "").must(http.StatusNotFound)
-	people["viewer"].post(cancel, nil, "").must(http.StatusSeeOther)
-	s.Clock.Advance(2 * time.Minute)
-	v, link = s.lost(t, "owner@example.com")
-	if p := ask(v, link); p.find("form", "data-passkey", "") != nil {
-		t.Fatal("the ended wait counted")
-	}
-
-	// The second time nobody says no. Somebody who cancels while the page is open
-	// still wins.
-	s.Clock.Advance(tenants.RecoveryWait)
-	v, link = s.lost(t, "owner@example.com")
-	p := ask(v, link).must(http.StatusOK, "Make a new passkey")
-	form := with(p.fields("/console/link"), "credential", v.device.create(p.options()))
-	s.Exec(t, `UPDATE recoveries SET cancelled_at = now() WHERE cancelled_at IS NULL`)
-	v.post("/console/link", form, link).must(http.StatusNotFound)
-	s.Exec(t, `UPDATE recoveries SET cancelled_at = NULL WHERE id <> $1`, wait)
-	p = ask(v, link)
-	form = with(p.fields("/console/link"), "credential", v.device.create(p.options()))
-	// So does the loss of the domain.
-	s.proven.Delete(brand)
-	v.post("/console/link", form, link).must(http.StatusForbidden)
-	s.proven.Store(brand, struct{}{})
-	p = ask(v, link)
-	// Another Brand's id, or a wait that is not one's own, leads nowhere.
-	form = with(p.fields("/console/link"), "credential", v.device.create(p.options()), "recovery", wait.String())
-	v.post("/console/link", form, link).must(http.StatusNotFound)
-	p = ask(v, link)
-	form = with(p.fields("/console/link"), "credential", v.device.create(p.options()))
-	v.post("/console/link", form, link).mustGo("/console/keys")
-	v.secure()
-	v.open("/console/b/lake/").must(http.StatusOK, "new passkey")
-	if n := s.Count(t, `SELECT count(*) FROM passkeys WHERE person_id = $1`, id); n != 1 {
-		t.Errorf("%d passkeys: the lost ones still open", n)
-	}
-}
-
 // Codes that were only shown do not count as kept, and new ones void old ones.
 func TestCodesCountWhenTheyAreKept(t *testing.T) {
 	s := newSite(t)
@@ -264,7 +173,7 @@ func TestTheRuleSpendsTheLink(t *testing.T) {
 	}
 	for i, want := range []error{nil, tenants.ErrDeadLink} {
 		key := tenants.Passkey{ID: []byte{byte(i)}, Data: json.RawMessage("{}")}
-		err := tenants.RestoreByBrand(t.Context(), s.DB, l, brand, uuid.UUID{}, viewer, key, record, s.Clock.Now())
+		err := tenants.RestoreByBrand(t.Context(), s.DB, l, brand, tenants.Waited{}, viewer, key, record, s.Clock.Now())
 		if !errors.Is(err, want) {
 			t.Errorf("use %d: %v", i+1, err)
 		}
@@ -280,40 +189,6 @@ func TestTheRuleSpendsTheLink(t *testing.T) {
 		}
 		if err := tenants.UsePasskey(t.Context(), s.DB, owner, key, s.Clock.Now()); !errors.Is(err, tenants.ErrCloned) {
 			t.Errorf("another person's passkey: %v", err)
-		}
-	}
-}
-
-// The rule itself knows when the wait is over, whatever page asked too early.
-func TestTheRuleKeepsTheWait(t *testing.T) {
-	s := newSite(t)
-	brand, _ := team(t, s)
-	owner := s.person(t, "owner@example.com")
-	record := func(context.Context, pgx.Tx, tenants.BrandID, uuid.UUID, string, map[string]any) error { return nil }
-	act := tenants.Act{Brand: brand, By: owner, Event: "recovery.asked", Record: record, Now: s.Clock.Now()}
-	if err := tenants.AskRecovery(t.Context(), s.DB, act); err != nil {
-		t.Fatal(err)
-	}
-	waits, err := tenants.RecoveriesOf(t.Context(), s.DB, owner)
-	if err != nil || len(waits) != 1 {
-		t.Fatalf("%d waits, %v", len(waits), err)
-	}
-	for _, try := range []struct {
-		at   time.Duration
-		want error
-	}{{0, tenants.ErrNoRecovery}, {tenants.RecoveryWait - time.Microsecond, tenants.ErrNoRecovery}, {tenants.RecoveryWait, nil}} {
-		now := s.Clock.Now().Add(try.at)
-		token, err := tenants.IssueLink(t.Context(), s.DB, tenants.LinkRecovery, "owner@example.com", tenants.LinkData{}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := tenants.OpenLink(t.Context(), s.DB, token, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := tenants.Passkey{ID: []byte(try.at.String()), Data: json.RawMessage("{}")}
-		if err := tenants.RestoreByBrand(t.Context(), s.DB, l, brand, waits[0].ID, owner, key, record, now); !errors.Is(err, try.want) {
-			t.Errorf("after %s: %v", try.at, err)
 		}
 	}
 }

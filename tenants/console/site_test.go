@@ -41,7 +41,6 @@ type site struct {
 	handler http.Handler
 	letters chan mail.Message
 	log     *lockedBuffer
-	proven  sync.Map // BrandID → struct{}
 
 	published *outside
 	asks      *tenants.Asks
@@ -88,10 +87,6 @@ func newSite(t *testing.T, change ...func(*console.Config)) *site {
 		Sessions: web.NewConsoleStore(s.DB.Pool(), s.Clock.Now), Catalogue: catalogue, Mail: s, Provider: "demo",
 		Site:    tenants.Site{PublicURL: origin},
 		Preview: consent.New(consent.Config{Catalogue: catalogue, PublicURL: origin, Now: s.Clock.Now}).Preview,
-		DomainProven: func(_ context.Context, id tenants.BrandID) (bool, error) {
-			_, is := s.proven.Load(id)
-			return is, nil
-		},
 		TryAgent: func(ctx context.Context, brand tenants.BrandID) (tenants.AgentTried, error) {
 			_, err := tenants.AgentEndpointOf(ctx, s.DB, brand)
 			return s.tried, err

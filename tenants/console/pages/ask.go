@@ -70,5 +70,9 @@ type SecureView struct {
 type Way struct {
 	Heading string
 	Text    ui.Phrase
+	Publish []Publication // what goes before the form, if anything
 	Form    Form
+	Found   string // what a look outside found wrong; empty: nothing
+	Lang    string // of Found
+	FoundAs string // what Found is called
 }

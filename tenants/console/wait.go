@@ -1,0 +1,168 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"countersign.dev/tenants"
+	"countersign.dev/tenants/console/pages"
+	"countersign.dev/web/ui"
+	"github.com/google/uuid"
+)
+
+// wait is how far the person's wait at a Brand of theirs has come.
+type wait struct {
+	tenants.Recovery // zero: none has begun
+	brand            tenants.Membership
+	domains          []tenants.Domain // where its token may stand
+}
+
+func (w wait) begun() bool             { return w.ID != (uuid.UUID{}) }
+func (w wait) over(now time.Time) bool { return w.begun() && !w.DueAt.After(now) }
+
+// waits are the Brands whose owner the person is and which can be had by a wait:
+// those with a domain that shows whose they still are. One that the operator let
+// in without any has an operator to turn to.
+func (v *visit) waits(l mailed) ([]wait, error) {
+	all, err := tenants.Memberships(v.ctx(), v.h.DB, l.person.ID)
+	if err != nil {
+		return nil, err
+	}
+	under, err := tenants.RecoveriesOf(v.ctx(), v.h.DB, l.person.ID)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[tenants.BrandID]tenants.Recovery)
+	for _, r := range under {
+		at[r.Brand] = r
+	}
+	var out []wait
+	for _, m := range all {
+		if m.Role != tenants.Owner {
+			continue
+		}
+		domains, err := tenants.StandingDomains(v.ctx(), v.h.DB, m.Brand, v.now)
+		if err != nil {
+			return nil, err
+		}
+		if len(domains) > 0 {
+			out = append(out, wait{Recovery: at[m.Brand], brand: m, domains: domains})
+		}
+	}
+	return out, nil
+}
+
+// postedWait is the wait at the Brand that was posted.
+func (v *visit) postedWait(l mailed) (wait, error) {
+	all, err := v.waits(l)
+	if err != nil {
+		return wait{}, err
+	}
+	for _, w := range all {
+		if string(w.brand.Brand) == v.form.Get("brand") {
+			return w, nil
+		}
+	}
+	return wait{}, problem{kind: notYours}
+}
+
+// way says where the wait stands, what to publish for it, and what to do next.
+func (v *visit) way(l mailed, w wait) pages.Way {
+	out := pages.Way{
+		Heading: w.brand.Name, Text: v.say("console.wait.none", "brand", w.brand.Name),
+		Form: pages.Form{
+			Action: "/console/recover/wait", Button: v.say("console.wait.button"),
+			Hidden: l.hidden(ui.Hidden{Name: "brand", Value: string(w.brand.Brand)}),
+		},
+	}
+	if !w.begun() {
+		return out
+	}
+	out.Publish = v.publications(w.Token, w.domains...)
+	if w.over(v.now) {
+		out.Text, out.Form.Button = v.say("console.wait.over"), v.say("console.wait.use")
+	} else {
+		out.Text, out.Form = v.say("console.wait.until", "date", v.date(w.DueAt)), pages.Form{}
+	}
+	return out
+}
+
+// askToWait is POST /console/recover/wait: it begins the wait at a Brand, or, when
+// that is over and its token stands, leads to a new passkey.
+func (v *visit) askToWait() error {
+	l, err := v.openRecovery()
+	if err != nil {
+		return err
+	}
+	w, err := v.postedWait(l)
+	if err != nil {
+		return err
+	}
+	if w.over(v.now) {
+		if _, err := v.findProof(w); err != nil {
+			return v.orMissing(l, err)
+		}
+		return v.askFirstKey(l, ui.Hidden{Name: "brand", Value: string(w.brand.Brand)}, ui.Hidden{Name: "recovery", Value: w.ID.String()})
+	}
+	err = tenants.AskRecovery(v.ctx(), v.h.DB, tenants.Act{
+		Brand: w.brand.Brand, By: l.person.ID, Event: eventRecoveryAsked, Record: v.h.record, Now: v.now,
+	})
+	if err != nil && !errors.Is(err, tenants.ErrNoRecovery) { // one is under way
+		return err
+	}
+	v.h.noticesDue(w.brand.Brand)
+	if w, err = v.postedWait(l); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, pages.Ask(pages.AskView{
+		Frame: v.frame("console.wait.heading"), Heading: v.say("console.wait.heading"),
+		Lead: []ui.Phrase{v.say("console.wait.begun"), v.say("console.wait.return")},
+		More: []pages.Way{v.way(l, w)},
+	}))
+}
+
+// findProof looks at the Brand's domains, now.
+func (v *visit) findProof(w wait) (host string, err error) {
+	if err := v.limited(v.h.looks, string(w.brand.Brand)); err != nil {
+		return "", err
+	}
+	return w.FindProof(v.ctx(), v.h.DB, v.h.Prover, v.now)
+}
+
+// orMissing is the page that says what to publish and what was found instead;
+// any other error it returns.
+func (v *visit) orMissing(l mailed, err error) error {
+	missing, ok := errors.AsType[tenants.NoProof](err)
+	if !ok {
+		return err
+	}
+	w, err := v.postedWait(l)
+	if err != nil {
+		return err
+	}
+	way := v.way(l, w)
+	way.Found, way.FoundAs, way.Lang = missing.Found, v.text("console.domains.found"), english
+	return v.render(http.StatusUnprocessableEntity, pages.Ask(pages.AskView{
+		Frame: v.frame("console.wait.missing.heading"), Heading: v.say("console.wait.missing.heading"),
+		Lead: []ui.Phrase{v.say("console.wait.missing")},
+		More: []pages.Way{way},
+	}))
+}
+
+// restoreByWait gives the person a new passkey after the wait. The page has looked
+// for the proof; what counts is that it still stands.
+func (v *visit) restoreByWait(l mailed, person uuid.UUID, key tenants.Passkey) error {
+	w, err := v.postedWait(l)
+	if err != nil {
+		return err
+	}
+	if !w.over(v.now) || w.ID.String() != v.form.Get("recovery") {
+		return tenants.ErrNoRecovery
+	}
+	host, err := v.findProof(w)
+	if err != nil {
+		return err
+	}
+	return tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, w.brand.Brand, tenants.Waited{Recovery: w.ID, Host: host}, person, key, v.h.record, v.now)
+}
