@@ -3,10 +3,10 @@
 -- +goose Up
 SET lock_timeout = '5s';
 
--- Waits that are under way get a line too, each its own.
+-- Waits that are under way get a line too, each its own; so do those that an instance
+-- of the version before begins.
 ALTER TABLE recoveries ADD COLUMN token text NOT NULL
 	DEFAULT 'countersign-recovery=' || replace(gen_random_uuid()::text, '-', '');
-ALTER TABLE recoveries ALTER COLUMN token DROP DEFAULT;
 
 CREATE OR REPLACE VIEW person_recoveries AS
 	SELECT r.person_id, r.brand_id, r.id, r.due_at, r.token
