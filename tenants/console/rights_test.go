@@ -118,7 +118,7 @@ func TestControlIsTheOwners(t *testing.T) {
 	for _, a := range []console.Action{
 		console.ChangeLogin, console.ChangeInterface, console.InviteMember, console.WithdrawInvitation,
 		console.ChangeMember, console.RemoveMember, console.ConfirmMember, console.VouchForMember,
-		console.ChangeDomains, console.ApproveChange,
+		console.ChangeDomains, console.ApproveChange, console.ChangeAdminKeys,
 	} {
 		r := console.RightOf(a)
 		if !r.Member || !r.Touch || !r.Tells || !slices.Equal(r.Roles, []tenants.Role{tenants.Owner}) {
