@@ -191,7 +191,7 @@ func (a args) applyLogin(ctx context.Context, pool *pgxpool.Pool, d tenants.Conn
 		return err
 	}
 	if a.asOperator {
-		return tenants.MakeLive(ctx, edit, brand, c.ID)
+		return tenants.MakeLive(ctx, edit, site, brand, c.ID)
 	}
 	p, err := asks.AskLive(ctx, edit, brand, c.ID, "operator", "cli")
 	return waits(a.out, p, err)

@@ -257,11 +257,7 @@ func (v *visit) undecided(err error) []ui.Notice {
 		return []ui.Notice{v.warning("console.pending.stale")}
 	case errors.As(err, &wrong):
 		problems, _ := v.toMend(err)
-		var out []ui.Notice
-		for _, text := range sortedTexts(problems) {
-			out = append(out, ui.Notice{Text: ui.Plain(text), Warning: true})
-		}
-		return out
+		return warnings(problems)
 	}
 	return nil
 }
