@@ -365,7 +365,10 @@ func TestIdempotencyKeyDoesACallOnce(t *testing.T) {
 	}
 	done := make(chan int)
 	for range 8 {
-		go func() { status, _, _ := send("k4", path, strings.Replace(body, "checkout", "third", 1)); done <- status }()
+		go func() {
+			status, _, _ := send("k4", path, strings.Replace(body, "checkout", "third", 1))
+			done <- status
+		}()
 	}
 	for range 8 {
 		if status := <-done; status != 202 && status != 409 {
