@@ -174,6 +174,15 @@ func TestKeysThatChangeTheBrandAreTheOwners(t *testing.T) {
 	}
 }
 
+// The last step of the way to the first agent leads there too, for those who may.
+func TestTheChecklistLeadsToTheTry(t *testing.T) {
+	s := newSite(t)
+	_, people := team(t, s)
+	const step = `<b><a href="` + lake + `try">Try it</a></b>`
+	people["owner"].open(lake).must(http.StatusOK, step)
+	people["viewer"].open(lake).must(http.StatusOK, "<b>Try it</b>").mustNot(step)
+}
+
 // A page that has no line in the rights table does not come to be.
 func TestAPageWithoutARightCannotBe(t *testing.T) {
 	s := newSite(t)
