@@ -27,13 +27,14 @@ func (s *site) ownLogin(t *testing.T, b *tenants.Brand) *logintest.Page {
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	edit := s.rules.Editor(authority.ByOperator())
-	c, err := tenants.SaveCandidate(t.Context(), s.DB, edit, s.Master, tenants.Site{AllowLoopback: true, PublicURL: s.url}, b.ID, tenants.ConnectionDraft{
+	site := tenants.Site{AllowLoopback: true, PublicURL: s.url}
+	c, err := tenants.SaveCandidate(t.Context(), s.DB, edit, s.Master, site, b.ID, tenants.ConnectionDraft{
 		Kind: tenants.KindAssertion, Issuer: p.Issuer(), JWKSURI: p.JWKSURI(), LoginURL: p.LoginURL(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tenants.MakeLive(t.Context(), edit, b.ID, c.ID); err != nil {
+	if err := tenants.MakeLive(t.Context(), edit, site, b.ID, c.ID); err != nil {
 		t.Fatal(err)
 	}
 	return p

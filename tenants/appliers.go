@@ -50,7 +50,7 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 			if err := json.Unmarshal(payload, &p); err != nil {
 				return "", fmt.Errorf("read change: %w", err)
 			}
-			return "", MakeShownLive(ctx, edit, brand, p.Connection)
+			return "", MakeShownLive(ctx, edit, site, brand, p.Connection)
 		},
 		ChangeKeyNew: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
 			var p KeyDraft

@@ -121,8 +121,9 @@ func (d *ConnectionDraft) tidy() {
 	}
 }
 
-// Check returns every mistake that can be seen without asking the provider.
-func (d ConnectionDraft) Check(site Site) Problems {
+// Check returns every mistake that can be seen without asking the provider. hosts
+// are the domains that the Brand has proved; a provider may be anybody's.
+func (d ConnectionDraft) Check(site Site, hosts Hosts) Problems {
 	d.tidy()
 	var p Problems
 	p.issuer(d.Issuer, site)
@@ -130,7 +131,7 @@ func (d ConnectionDraft) Check(site Site) Problems {
 	case KindOIDC:
 		d.checkProvider(&p)
 	case KindAssertion:
-		d.checkPage(&p, site)
+		d.checkPage(&p, site, hosts)
 	default:
 		p.oneOf("kind", d.Kind, KindOIDC, KindAssertion)
 	}
@@ -189,7 +190,11 @@ func (d ConnectionDraft) checkProvider(p *Problems) {
 // before MakeLive.
 func SaveCandidate(ctx context.Context, db *DB, edit Editor, sealer Sealer, site Site, brand BrandID, d ConnectionDraft) (Connection, error) {
 	d.tidy()
-	if p := d.Check(site); len(p) > 0 {
+	hosts, err := provenHosts(ctx, db, brand)
+	if err != nil {
+		return Connection{}, err
+	}
+	if p := d.Check(site, hosts); len(p) > 0 {
 		return Connection{}, p
 	}
 	before, err := candidateOf(ctx, db, brand)

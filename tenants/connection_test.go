@@ -58,7 +58,7 @@ func TestConnectionsSayHowToMendThem(t *testing.T) {
 		d := draft()
 		tt.change(&d)
 		got := []string{}
-		if p := d.Check(site); len(p) > 0 {
+		if p := d.Check(site, tenants.Hosts{}); len(p) > 0 {
 			got = problemFields(t, p)
 		}
 		if tt.field == "client_secret" && d.Secret == "" {
@@ -89,7 +89,7 @@ func TestCandidateBesideTheLiveOne(t *testing.T) {
 		t.Errorf("a candidate takes people in: %s", got)
 	}
 	for range 2 {
-		if err := tenants.MakeLive(ctx, edit, id, first.ID); err != nil {
+		if err := tenants.MakeLive(ctx, edit, site, id, first.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,9 +109,9 @@ func TestCandidateBesideTheLiveOne(t *testing.T) {
 		what string
 		err  error
 	}{
-		{"another Brand makes it live", tenants.MakeLive(ctx, edit, w.Shop.ID, second.ID)},
+		{"another Brand makes it live", tenants.MakeLive(ctx, edit, site, w.Shop.ID, second.ID)},
 		{"another Brand removes it", tenants.RemoveConnection(ctx, edit, w.Shop.ID, second.ID)},
-		{"an unknown one", tenants.MakeLive(ctx, edit, id, uuid.New())},
+		{"an unknown one", tenants.MakeLive(ctx, edit, site, id, uuid.New())},
 	} {
 		if !errors.Is(other.err, tenants.ErrNoConnection) {
 			t.Errorf("%s: %v", other.what, other.err)
@@ -121,7 +121,7 @@ func TestCandidateBesideTheLiveOne(t *testing.T) {
 		id   uuid.UUID
 		want string
 	}{{second.ID, "https://new.example other"}, {first.ID, "https://login.example hush-hush"}} {
-		if err := tenants.MakeLive(ctx, edit, id, step.id); err != nil {
+		if err := tenants.MakeLive(ctx, edit, site, id, step.id); err != nil {
 			t.Fatal(err)
 		}
 		if got := live(); got != step.want {
@@ -272,11 +272,11 @@ func TestWhatGoesLiveIsWhatWasShown(t *testing.T) {
 	d := draft()
 	d.SubjectClaim = "guest_number"
 	now := mustCandidate(t, w, d)
-	if err := tenants.MakeShownLive(ctx, edit, id, shown); !errors.Is(err, tenants.ErrChangeStale) {
+	if err := tenants.MakeShownLive(ctx, edit, site, id, shown); !errors.Is(err, tenants.ErrChangeStale) {
 		t.Errorf("another one went live: %v", err)
 	}
 	for range 2 { // twice is once
-		if err := tenants.MakeShownLive(ctx, edit, id, now); err != nil {
+		if err := tenants.MakeShownLive(ctx, edit, site, id, now); err != nil {
 			t.Error(err)
 		}
 	}

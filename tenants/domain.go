@@ -186,10 +186,13 @@ func RemoveDomain(ctx context.Context, edit Editor, brand BrandID, name string) 
 // leansOn tells which of the Brand's addresses stand on the host and on no other
 // proven one.
 func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems, error) {
-	const q = `SELECT mode, interface_url, support_url, privacy_url, connected_url FROM brands WHERE id = @brand`
+	const q = `
+		SELECT b.mode, b.interface_url, b.support_url, b.privacy_url, b.connected_url, coalesce(l.login_url, ''), coalesce(l.login_origin, '')
+		  FROM brands b LEFT JOIN login_connections l ON l.brand_id = b.id AND l.live
+		 WHERE b.id = @brand`
 	var mode Mode
-	urls := make([]string, 4)
-	err := e.QueryRow(ctx, q, pgx.NamedArgs{"brand": e.Brand}).Scan(&mode, &urls[0], &urls[1], &urls[2], &urls[3])
+	urls := make([]string, 6)
+	err := e.QueryRow(ctx, q, pgx.NamedArgs{"brand": e.Brand}).Scan(&mode, &urls[0], &urls[1], &urls[2], &urls[3], &urls[4], &urls[5])
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +209,7 @@ func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems
 		}
 	}
 	var p Problems
-	for i, field := range []string{"interface_url", "support_url", "privacy_url", "connected_url"} {
+	for i, field := range []string{"interface_url", "support_url", "privacy_url", "connected_url", "login_url", "login_origin"} {
 		if u, err := url.Parse(urls[i]); err == nil && with.Cover(u.Hostname()) && !without.Cover(u.Hostname()) {
 			p.add(field, "stands on "+host, "move it to another proven domain first")
 		}
@@ -229,14 +232,28 @@ func (h Hosts) Cover(host string) bool {
 	})
 }
 
+const selectProven = `
+	SELECT b.proven AS "any", ARRAY(SELECT host FROM brand_domains d
+	                                 WHERE d.brand_id = @brand AND d.proven_at IS NOT NULL ORDER BY d.proven_at, d.host) AS proven
+	  FROM brands b
+	 WHERE b.id = @brand`
+
+// provenHosts are those of the Brand as they are now, or ErrNoBrand.
+func provenHosts(ctx context.Context, db *DB, brand BrandID) (Hosts, error) {
+	h, err := One[Hosts](ctx, db, brand, selectProven, pgx.NamedArgs{"brand": brand})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Hosts{}, ErrNoBrand
+	}
+	if err != nil {
+		return Hosts{}, fmt.Errorf("list proven domains of %s: %w", brand, err)
+	}
+	h.Any = h.Any && len(h.Proven) == 0
+	return h, nil
+}
+
 func (e *Edit) proven(ctx context.Context) (Hosts, error) {
-	const q = `
-		SELECT b.proven, ARRAY(SELECT host FROM brand_domains d
-		                        WHERE d.brand_id = @brand AND d.proven_at IS NOT NULL ORDER BY d.proven_at, d.host)
-		  FROM brands b
-		 WHERE b.id = @brand`
 	var h Hosts
-	err := e.QueryRow(ctx, q, pgx.NamedArgs{"brand": e.Brand}).Scan(&h.Any, &h.Proven)
+	err := e.QueryRow(ctx, selectProven, pgx.NamedArgs{"brand": e.Brand}).Scan(&h.Any, &h.Proven)
 	h.Any = h.Any && len(h.Proven) == 0
 	return h, err
 }
@@ -265,6 +282,11 @@ func (p *Problems) link(field, raw string, site Site, hosts Hosts) {
 		p.kind(NoHTTPS)
 		return
 	}
+	p.own(field, u, hosts)
+}
+
+// own checks that the URL is at a place that the Brand has shown to be its own.
+func (p *Problems) own(field string, u *url.URL, hosts Hosts) {
 	// The same form as the proof's, or a letter that looks like another would
 	// pass for it.
 	host, err := hostNames.ToASCII(u.Hostname())

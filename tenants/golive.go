@@ -12,18 +12,19 @@ import (
 var ErrLive = errors.New("people log in through this connection")
 
 // MakeLive has people log in through the candidate from now on. The connection
-// that was live becomes the candidate, so that the way back is the same step.
-func MakeLive(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID) error {
-	return makeLive(ctx, edit, brand, id, nil)
+// that was live becomes the candidate, so that the way back is the same step. A login
+// page at a place that the Brand has not proved is Problems.
+func MakeLive(ctx context.Context, edit Editor, site Site, brand BrandID, id uuid.UUID) error {
+	return makeLive(ctx, edit, site, brand, id, nil)
 }
 
 // MakeShownLive is MakeLive of the candidate as somebody saw it; one that has
 // changed since is ErrChangeStale: another could have been slid under their yes.
-func MakeShownLive(ctx context.Context, edit Editor, brand BrandID, shown Connection) error {
-	return makeLive(ctx, edit, brand, shown.ID, &shown)
+func MakeShownLive(ctx context.Context, edit Editor, site Site, brand BrandID, shown Connection) error {
+	return makeLive(ctx, edit, site, brand, shown.ID, &shown)
 }
 
-func makeLive(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID, shown *Connection) error {
+func makeLive(ctx context.Context, edit Editor, site Site, brand BrandID, id uuid.UUID, shown *Connection) error {
 	return edit.change(ctx, brand, "make login live", func(e *Edit) error {
 		c, err := e.connection(ctx, id)
 		if err != nil {
@@ -34,6 +35,13 @@ func makeLive(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID, sho
 		}
 		if c.Live {
 			return nil // twice is once
+		}
+		hosts, err := e.proven(ctx)
+		if err != nil {
+			return err
+		}
+		if p := c.ownPage(site, hosts); len(p) > 0 {
+			return p
 		}
 		e.Note("login.live", map[string]any{"connection": id, "kind": c.Kind, "issuer": c.Issuer, "subject_claim": c.SubjectClaim})
 		// The one that leaves steps out of the way of both unique indexes first.

@@ -22,19 +22,20 @@ func (d *ConnectionDraft) tidyPage() {
 	}
 }
 
-// checkPage checks the Brand's own login page.
-func (d ConnectionDraft) checkPage(p *Problems, site Site) {
+// checkPage checks the Brand's own login page. People are sent there, and believed
+// when they come back, so it is at a place that the Brand has proved.
+func (d ConnectionDraft) checkPage(p *Problems, site Site, hosts Hosts) {
 	if err := egress.CheckURL(d.JWKSURI, site.AllowLoopback); err != nil || len(d.JWKSURI) > longestURL {
 		p.add("jwks_uri", "is no address that keys can be fetched from", "publish the public keys as a JWK set at an https URL on port 443, and give that URL")
 	}
-	if p.page("login_url", d.LoginURL, site) {
+	if p.page("login_url", d.LoginURL, site, hosts) {
 		u, err := url.Parse(d.LoginURL)
 		if err == nil && u.Query().Has(returnTo) {
 			p.add("login_url", "names "+returnTo+" already", "leave it out: it is added for each person")
 		}
 	}
 	if d.LoginOrigin != "" || d.LoginURL == "" {
-		p.origin("login_origin", d.LoginOrigin, site)
+		p.origin("login_origin", d.LoginOrigin, site, hosts)
 	}
 	if d.LoginOrigin != "" && d.LoginOrigin == Origin(site.PublicURL) {
 		p.add("login_origin", "is this service's own", "give the origin of the Brand's page")
@@ -71,24 +72,37 @@ func (c LoginConnection) LoginLink(back string) string {
 	return c.LoginURL + joint + returnTo + "=" + url.QueryEscape(back)
 }
 
-// page checks an address that people are sent to, on any port.
-func (p *Problems) page(field, raw string, site Site) bool {
+// ownPage checks once more that the page is at a place that the Brand has proved:
+// a domain may have gone since the connection was saved.
+func (c Connection) ownPage(site Site, hosts Hosts) Problems {
+	var p Problems
+	if c.Kind == KindAssertion {
+		p.page("login_url", c.LoginURL, site, hosts)
+		p.page("login_origin", c.LoginOrigin, site, hosts)
+	}
+	return p
+}
+
+// page checks an address of the Brand's that people are sent to, on any port.
+func (p *Problems) page(field, raw string, site Site, hosts Hosts) bool {
+	before := len(*p)
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || len(raw) > longestURL || strings.Contains(raw, "#") || strings.ContainsFunc(raw, unprintable):
 		p.add(field, "is no absolute URL without user and fragment", "write it out, from https:// on")
-	case u.Scheme != "https" && (u.Scheme != "http" || !site.AllowLoopback || !loopback(u.Hostname())):
+	case site.AllowLoopback && loopback(u.Hostname()) && (u.Scheme == "http" || u.Scheme == "https"):
+	case u.Scheme != "https":
 		p.add(field, "is not https", "begin it with https://")
 	default:
-		return true
+		p.own(field, u, hosts)
 	}
-	return false
+	return len(*p) == before
 }
 
 // origin checks that the text is one, to the byte as browsers write it in the
 // Origin header: it is compared with that and nothing else.
-func (p *Problems) origin(field, raw string, site Site) {
-	if !p.page(field, raw, site) {
+func (p *Problems) origin(field, raw string, site Site, hosts Hosts) {
+	if !p.page(field, raw, site, hosts) {
 		return
 	}
 	if is := Origin(raw); is != raw {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"countersign.dev/authority/authoritytest"
@@ -44,6 +46,11 @@ func TestLoginPagesSayHowToMendThem(t *testing.T) {
 		"page with fragment":    {func(d *tenants.ConnectionDraft) { d.LoginURL += "#x" }, "login_url"},
 		"page with a user":      {func(d *tenants.ConnectionDraft) { d.LoginURL = "https://u@hotel.example/in" }, "login_url"},
 		"page with a space":     {func(d *tenants.ConnectionDraft) { d.LoginURL += " x" }, "login_url"},
+		"another's page":        {func(d *tenants.ConnectionDraft) { d.LoginURL = "https://other.example/in" }, "login_url"},
+		"a look-alike's page":   {func(d *tenants.ConnectionDraft) { d.LoginURL = "https://myhotel.example/in" }, "login_url"},
+		"this machine's page":   {func(d *tenants.ConnectionDraft) { d.LoginURL = "https://localhost/in" }, "login_url"},
+		"another's origin":      {func(d *tenants.ConnectionDraft) { d.LoginOrigin = "https://other.example" }, "login_origin"},
+		"another's issuer":      {func(d *tenants.ConnectionDraft) { d.Issuer = "https://other.example" }, ""},
 		"return_to already":     {func(d *tenants.ConnectionDraft) { d.LoginURL += "?return_to=x" }, "login_url"},
 		"origin with path":      {func(d *tenants.ConnectionDraft) { d.LoginOrigin = "https://hotel.example/" }, "login_origin"},
 		"origin with port":      {func(d *tenants.ConnectionDraft) { d.LoginOrigin = "https://hotel.example:443" }, "login_origin"},
@@ -62,7 +69,7 @@ func TestLoginPagesSayHowToMendThem(t *testing.T) {
 	} {
 		d := pageDraft()
 		tt.change(&d)
-		p := d.Check(site)
+		p := d.Check(site, tenants.Hosts{Proven: []string{"hotel.example"}})
 		if tt.field == "" && len(p) > 0 || tt.field != "" && (len(p) == 0 || p[0].Field != tt.field || p[0].Mend == "") {
 			t.Errorf("%s: %v", name, p)
 		}
@@ -129,7 +136,7 @@ func TestALoginPageIsAConnectionLikeAnother(t *testing.T) {
 	if err != nil || !again.Is(live[0], "") || !pageDraft().Is(live[0], "") || draft().Is(live[0], "") {
 		t.Errorf("%s is not %+v, %v", raw, live, err)
 	}
-	if p := again.Check(site); len(p) > 0 {
+	if p := again.Check(site, tenants.Hosts{Any: true}); len(p) > 0 {
 		t.Error(p)
 	}
 	// A provider that is tried next has to bring its own secret.
@@ -137,5 +144,61 @@ func TestALoginPageIsAConnectionLikeAnother(t *testing.T) {
 	bare.Secret = ""
 	if _, err := candidate(t, w, bare); err == nil {
 		t.Error("a provider without a secret is taken")
+	}
+}
+
+// prove has the hotel prove the host.
+func prove(t *testing.T, w *authoritytest.World, host string) {
+	t.Helper()
+	d, err := tenants.AddDomain(t.Context(), w.DB, editor(w), w.Hotel.ID, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := &published{records: map[string][]string{d.Record(): {d.Token}}}
+	if _, err := tenants.CheckDomain(t.Context(), w.DB, editor(w), world.prover(), w.Hotel.ID, host); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// People are sent to a login page, and what it says of them is believed: it stands
+// on a domain of the Brand's when it is saved, when it goes live, and from then on.
+func TestLoginPagesStandOnProvenDomains(t *testing.T) {
+	w := authoritytest.New(t)
+	ctx, edit, id := t.Context(), editor(w), w.Hotel.ID
+	prove(t, w, "office.example")
+	prove(t, w, "shop.example")
+	both := []string{"login_origin", "login_url"}
+	if _, err := candidate(t, w, pageDraft()); !slices.Equal(problemFields(t, err), both) {
+		t.Errorf("saved on a domain that is not proven: %v", err)
+	}
+	prove(t, w, "hotel.example")
+	c := mustCandidate(t, w, pageDraft())
+	if err := tenants.RemoveDomain(ctx, edit, id, "hotel.example"); err != nil {
+		t.Fatalf("nobody logs in through a candidate: %v", err)
+	}
+	if err := tenants.MakeLive(ctx, edit, site, id, c.ID); !slices.Equal(problemFields(t, err), both) {
+		t.Errorf("live on a domain that is not proven: %v", err)
+	}
+	prove(t, w, "hotel.example")
+	if err := tenants.MakeLive(ctx, edit, site, id, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	err := tenants.RemoveDomain(ctx, edit, id, "hotel.example")
+	if !slices.Equal(problemFields(t, err), both) || !strings.Contains(err.Error(), "stands on hotel.example") {
+		t.Errorf("removed what the login page stands on: %v", err)
+	}
+	if err := tenants.RemoveDomain(ctx, edit, id, "office.example"); err != nil {
+		t.Errorf("kept what nothing stands on: %v", err)
+	}
+	// In development the page is on this machine.
+	local := pageDraft()
+	local.LoginURL = "http://127.0.0.1:9/in"
+	dev := tenants.Site{PublicURL: site.PublicURL, AllowLoopback: true}
+	c, err = tenants.SaveCandidate(ctx, w.DB, edit, w.Master, dev, id, local)
+	if err == nil {
+		err = tenants.MakeLive(ctx, edit, dev, id, c.ID)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -40,6 +40,9 @@ type memberChange struct {
 // address, that is told now.
 func (a *Asks) AskInvitation(ctx context.Context, edit Editor, brand BrandID, email string, role Role, by, channel string) (PendingChange, error) {
 	address, err := ParseEmail(email)
+	if errors.Is(err, ErrOtherEmail) {
+		return PendingChange{}, Problems{{Field: "email", Say: "has letters beyond a to z", Mend: "write it without accents and other scripts, and the domain as xn--"}}
+	}
 	if err != nil {
 		return PendingChange{}, Problems{{Field: "email", Say: "is no e-mail address", Mend: "write it as name@host"}}
 	}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,8 @@ type Asks struct {
 // Applier makes a change true. What it returns is shown to the owner, once.
 type Applier func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error)
 
-// Ask keeps the change for an owner.
+// Ask keeps the change for an owner. Twice is once: while an equal one waits, that
+// is returned, whoever asked for it.
 func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (PendingChange, error) {
 	if a.Appliers[ask.Kind] == nil {
 		return PendingChange{}, fmt.Errorf("ask for %s at %s: nothing applies it", ask.Kind, brand)
@@ -81,6 +83,11 @@ func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (Pe
 	diff, err := json.Marshal(ask.Diff)
 	if err != nil {
 		return PendingChange{}, fmt.Errorf("ask for %s at %s: %w", ask.Kind, brand, err)
+	}
+	if id, err := a.equal(ctx, brand, ask.Kind, diff, payload); err != nil {
+		return PendingChange{}, err
+	} else if id != uuid.Nil {
+		return a.Change(ctx, brand, id)
 	}
 	id := uuid.Must(uuid.NewV7())
 	sealed, err := a.Sealer.Seal(ctx, brand, purposeOf(id, ask.Kind, diff), payload)
@@ -110,6 +117,31 @@ func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (Pe
 		return PendingChange{}, err
 	}
 	return a.Change(ctx, brand, id)
+}
+
+// equal finds a waiting change that says and does the same; the zero id is none.
+// The text alone would not do: what is done may hold more than an owner reads.
+func (a *Asks) equal(ctx context.Context, brand BrandID, kind string, diff, payload []byte) (uuid.UUID, error) {
+	const q = `
+		SELECT id, payload_sealed AS sealed FROM pending_changes
+		 WHERE brand_id = @brand AND kind = @kind AND diff::text = @diff AND state = 'pending' AND expires_at > @now
+		 ORDER BY id`
+	type row struct {
+		ID     uuid.UUID `db:"id"`
+		Sealed []byte
+	}
+	all, err := All[row](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand, "kind": kind, "diff": string(diff), "now": a.Now()})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("list equal changes of %s: %w", brand, err)
+	}
+	for _, r := range all {
+		// One that does not open can never be applied, and stands in nobody's way.
+		does, err := a.Sealer.Open(ctx, brand, purposeOf(r.ID, kind, diff), r.Sealed)
+		if err == nil && bytes.Equal(does, payload) {
+			return r.ID, nil
+		}
+	}
+	return uuid.Nil, nil
 }
 
 // purposeOf binds the sealed payload to what the owner reads: neither can be

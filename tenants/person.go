@@ -37,16 +37,22 @@ var (
 	ErrNoPerson    = errors.New("no such person")
 	ErrKnownPerson = errors.New("the address has a person already") // sign in instead
 	ErrBadEmail    = errors.New("not an e-mail address")
+	ErrOtherEmail  = errors.New("an e-mail address with letters beyond a to z")
 )
 
 // ParseEmail returns the address as people are found by it: in lower case,
-// without the space around it.
+// without the space around it. One with other letters than ASCII's is
+// ErrOtherEmail: some of them become ASCII in lower case, such as the Kelvin sign,
+// and would find the account of somebody whose mail goes elsewhere.
 func ParseEmail(typed string) (string, error) {
 	const longest = 254 // RFC 5321
 	typed = strings.TrimSpace(typed)
 	a, err := mail.ParseAddress(typed)
 	if err != nil || a.Address != typed || len(typed) > longest || strings.ContainsFunc(typed, unicode.IsControl) {
 		return "", ErrBadEmail
+	}
+	if strings.ContainsFunc(typed, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return "", ErrOtherEmail
 	}
 	return strings.ToLower(typed), nil
 }

@@ -66,7 +66,7 @@ func (p *parts) adminAPI(credentials *tenants.Credentials, verifier *agent.Verif
 			}
 			return who.Issuer, err
 		},
-		Log: p.log,
+		Addresses: p.addresses, Log: p.log,
 	})
 }
 

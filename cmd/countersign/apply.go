@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"countersign.dev/tenants"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"sigs.k8s.io/yaml"
 )
@@ -186,15 +187,44 @@ func (a args) applyLogin(ctx context.Context, pool *pgxpool.Pool, d tenants.Conn
 		return err
 	}
 	edit, brand := operatorEdits(pool), tenants.BrandID(a.brand)
-	c, err := tenants.SaveCandidate(ctx, asks.DB, edit, asks.Sealer, site, brand, d)
+	id, err := candidateLike(ctx, asks, brand, d)
 	if err != nil {
 		return err
 	}
-	if a.asOperator {
-		return tenants.MakeLive(ctx, edit, brand, c.ID)
+	if id == uuid.Nil {
+		c, err := tenants.SaveCandidate(ctx, asks.DB, edit, asks.Sealer, site, brand, d)
+		if err != nil {
+			return err
+		}
+		id = c.ID
 	}
-	p, err := asks.AskLive(ctx, edit, brand, c.ID, "operator", "cli")
+	if a.asOperator {
+		return tenants.MakeLive(ctx, edit, site, brand, id)
+	}
+	p, err := asks.AskLive(ctx, edit, brand, id, "operator", "cli")
 	return waits(a.out, p, err)
+}
+
+// candidateLike finds the candidate that is as the file says already, its secret
+// too; the zero id is none.
+func candidateLike(ctx context.Context, asks *tenants.Asks, brand tenants.BrandID, d tenants.ConnectionDraft) (uuid.UUID, error) {
+	all, err := tenants.Connections(ctx, asks.DB, brand)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	for _, c := range all {
+		if c.Live || !d.Is(c, d.Secret) {
+			continue
+		}
+		l, err := tenants.Candidate(ctx, asks.DB, asks.Sealer, brand, c.ID)
+		if err != nil {
+			return uuid.Nil, err
+		}
+		if d.Is(c, l.ClientSecret) {
+			return c.ID, nil
+		}
+	}
+	return uuid.Nil, nil
 }
 
 // printFact shows what would stand in the audit trail.

@@ -104,9 +104,13 @@ func makeLive(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return tenants.ErrNoConnection
 	}
+	site, err := a.site()
+	if err != nil {
+		return err
+	}
 	edit, brand := operatorEdits(pool), tenants.BrandID(a.brand)
 	if a.asOperator {
-		return tenants.MakeLive(ctx, edit, brand, id)
+		return tenants.MakeLive(ctx, edit, site, brand, id)
 	}
 	asks, err := a.asks(pool)
 	if err != nil {

@@ -141,7 +141,26 @@ interface: {mode: fronted, interface_url: "https://hotel.example"}
 	if _, err := tenants.Login(t.Context(), b.DB, b.Master, b.Hotel.ID); err == nil || b.Reload(t, b.Hotel.ID).Mode != tenants.Hosted {
 		t.Error("done without an owner")
 	}
+	// Again while they wait, as a pipeline does at each run: nothing is asked anew.
+	facts := b.Count(t, `SELECT count(*) FROM audit_events`)
+	if out, _ := b.run(0, flags...); strings.Count(out, "waits for an owner") != 2 {
+		t.Errorf("%s", out)
+	}
+	if n := b.Count(t, `SELECT count(*) FROM audit_events`); n != facts {
+		t.Errorf("twice is %d facts more", n-facts)
+	}
 	if out, _ := b.run(0, "change", "list", "--brand", "harbor-hotel"); strings.Count(out, "pending") != 2 {
+		t.Errorf("%s", out)
+	}
+	t.Setenv("IDP_SECRET", "hush") // a candidate with another secret looks like the one that waits
+	b.run(0, flags...)
+	if n := b.Count(t, `SELECT count(*) FROM audit_events`); n != facts+1 {
+		t.Errorf("another secret is %d facts more", n-facts)
+	}
+	t.Setenv("IDP_SECRET", "hush-hush")
+	other := b.file("brand: harbor-hotel\ninterface: {mode: fronted, interface_url: \"https://agents.hotel.example\"}\n")
+	b.run(0, "brand", "apply", "--yes", "-f", other, "--master-key-file", b.keyFile, "--public-url", authoritytest.PublicURL)
+	if out, _ := b.run(0, "change", "list", "--brand", "harbor-hotel"); strings.Count(out, "pending") != 3 {
 		t.Errorf("%s", out)
 	}
 	if _, stderr := b.run(1, append(flags, "--as-operator")...); !strings.Contains(stderr, "confirm") {

@@ -16,7 +16,7 @@ import (
 	"countersign.dev/authority/events"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
-	"golang.org/x/time/rate"
+	"countersign.dev/web"
 )
 
 // Config is what a Handler needs.
@@ -45,6 +45,7 @@ type Config struct {
 	// applications.
 	Recognise Recognise
 	Apply     Apply
+	Addresses web.Addresses
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -52,24 +53,61 @@ type Config struct {
 // Handler serves the admin API.
 type Handler struct {
 	Config
-	// Each application makes us fetch from an address that a stranger names.
-	applications *rate.Limiter
+	flood *web.Limiter // per address, over everything
+	looks *web.Limiter // per Brand, over looks at servers that it names
+	// Each application makes us fetch from an address that a stranger names: the
+	// second bounds what all of them together make us do.
+	applications, allApplications *web.Limiter
 }
+
+// What one address may ask for is what a Brand's servers behind it need (B95).
+// Strangers are few at a time, and none of them uses up what is for all.
+var (
+	floodLimit           = web.Limit{Burst: 6000, Per: 5 * time.Minute}
+	looksLimit           = web.Limit{Burst: 120, Per: time.Hour}
+	applicationsLimit    = web.Limit{Burst: 20, Per: time.Hour}
+	allApplicationsLimit = web.Limit{Burst: 200, Per: 10 * time.Minute}
+)
 
 // New returns a Handler.
 func New(c Config) *Handler {
-	const burst = 20
-	return &Handler{Config: c, applications: rate.NewLimiter(rate.Every(time.Second), burst)}
+	return &Handler{
+		Config: c, flood: web.NewLimiter(floodLimit, c.Now), looks: web.NewLimiter(looksLimit, c.Now),
+		applications: web.NewLimiter(applicationsLimit, c.Now), allApplications: web.NewLimiter(allApplicationsLimit, c.Now),
+	}
 }
 
 // Routes registers every route of this package.
 func (h *Handler) Routes(mux *http.ServeMux) {
 	for _, r := range h.routes() {
-		mux.Handle(r.method+" "+prefix+r.path, h.admin(h.once(r.serve)))
+		call := r.serve
+		if r.looks {
+			call = h.look(call)
+		}
+		mux.Handle(r.method+" "+prefix+r.path, h.limited(h.admin(h.once(call))))
 	}
-	mux.HandleFunc(applyRoute.method+" /api/v1/"+applyRoute.path, h.applyAgent)
-	mux.HandleFunc(audiencesRoute.method+" /api/v1/"+audiencesRoute.path, h.audiences)
-	mux.HandleFunc("GET /api/v1/openapi.json", h.openAPI)
+	mux.Handle(applyRoute.method+" /api/v1/"+applyRoute.path, h.limited(http.HandlerFunc(h.applyAgent)))
+	mux.Handle(audiencesRoute.method+" /api/v1/"+audiencesRoute.path, h.limited(http.HandlerFunc(h.audiences)))
+	mux.Handle("GET /api/v1/openapi.json", h.limited(http.HandlerFunc(h.openAPI)))
+}
+
+// limited keeps an address within its budget, before anything is looked up for it.
+func (h *Handler) limited(next http.Handler) http.Handler {
+	return web.Limited(h.flood, h.Addresses.Of, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		h.fail(w, r, problem{Title: "Too many calls from this address", Status: http.StatusTooManyRequests})
+	})(next)
+}
+
+// look keeps a Brand within its budget of looks at servers that it names.
+func (h *Handler) look(next serve) serve {
+	return func(w http.ResponseWriter, r *http.Request, c caller) error {
+		if wait, ok := h.looks.Take(string(c.ID)); !ok {
+			web.RetryAfter(w, wait)
+			return problem{Title: "Too many checks of this Brand", Status: http.StatusTooManyRequests}
+		}
+		return next(w, r, c)
+	}
 }
 
 const prefix = "/api/v1/brands/{brand}/"

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/api"
+	"countersign.dev/web"
 )
 
 type admin struct {
@@ -85,7 +87,8 @@ func newAdmin(t *testing.T) *admin {
 			}
 			return "", nil
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Addresses: web.Addresses{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Log:       slog.New(slog.DiscardHandler),
 	}).Routes(mux)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"countersign.dev/tenants"
+	"countersign.dev/web"
 )
 
 // Application is an agent's own request to be registered with the service.
@@ -27,8 +28,12 @@ type applied struct {
 // audience, is the proof.
 func (h *Handler) applyAgent(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if !h.applications.AllowN(h.Now(), 1) {
-		w.Header().Set("Retry-After", "10")
+	wait, ok := h.applications.Take(h.Addresses.Of(r))
+	if ok { // what an address has used up costs the others nothing
+		wait, ok = h.allApplications.Take("")
+	}
+	if !ok {
+		web.RetryAfter(w, wait)
 		h.fail(w, r, problem{Title: "Too many applications at once", Status: http.StatusTooManyRequests})
 		return
 	}

@@ -15,6 +15,7 @@ import (
 type route struct {
 	method, path string
 	serve        serve
+	looks        bool     // at a server that the Brand names
 	says         string   // one line
 	takes        any      // an example of the body; nil: none
 	media        string   // of the body, where it is not JSON
@@ -48,21 +49,21 @@ func (h *Handler) routes() []route {
 
 		{method: get, path: "domains", serve: h.listDomains, says: "The Brand's domains, and how each stands", status: ok, gives: domainsReply{[]domainReply{exampleDomain}}},
 		{method: post, path: "domains", serve: h.addDomain, says: "Begin the proof of a domain", takes: hostBody{"hotel.example"}, status: ok, gives: exampleDomain},
-		{method: post, path: "domains/{host}/check", serve: h.checkDomain, says: "Look for the proof now", status: ok, gives: exampleDomain},
+		{method: post, path: "domains/{host}/check", serve: h.checkDomain, looks: true, says: "Look for the proof now", status: ok, gives: exampleDomain},
 		{method: remove, path: "domains/{host}", serve: h.removeDomain, says: "Take a domain away", status: ok, gives: domainsReply{[]domainReply{exampleDomain}}},
 
 		{method: get, path: "interface", serve: h.getInterface, says: "Where the Brand's agent answers", status: ok, gives: exampleInterface},
 		{method: put, path: "interface", serve: h.putInterface, says: "Ask an owner to move it; every grant ends then", takes: interfaceBody{Mode: "fronted", URL: "https://agents.hotel.example"}, status: later, gives: exampleChange},
-		{method: post, path: "interface/check", serve: h.checkInterface, says: "Read the Brand through its public URLs as a strict agent does", status: ok, gives: exampleLines},
+		{method: post, path: "interface/check", serve: h.checkInterface, looks: true, says: "Read the Brand through its public URLs as a strict agent does", status: ok, gives: exampleLines},
 
 		{method: get, path: "agent-endpoint", serve: h.getAgentEndpoint, says: "Where a hosted Brand's own agent is called", status: ok, gives: exampleAgentEndpoint},
 		{method: put, path: "agent-endpoint", serve: h.putAgentEndpoint, says: "Ask an owner to have it called elsewhere, or with an empty url nowhere; the owner is shown the secret", takes: urlBody{exampleAgentEndpoint.URL}, status: later, gives: exampleChange},
 		{method: post, path: "agent-endpoint/rotate", serve: h.rotateAgentSecret, says: "Ask an owner to replace the secret; both sign for a day", status: later, gives: exampleChange},
-		{method: post, path: "agent-endpoint/check", serve: h.checkAgent, says: "Send it a signed test call and say what came back", status: ok, gives: triedReply{OK: true, Milliseconds: 120, Text: "Hello!"}},
+		{method: post, path: "agent-endpoint/check", serve: h.checkAgent, looks: true, says: "Send it a signed test call and say what came back", status: ok, gives: triedReply{OK: true, Milliseconds: 120, Text: "Hello!"}},
 
 		{method: get, path: "connections", serve: h.listConnections, says: "How people log in, and what is tried beside it", status: ok, gives: exampleConnections},
 		{method: put, path: "connections/candidate", serve: h.putCandidate, says: "Set the connection that is tried: an OpenID provider, or with kind assertion the Brand's own login page", takes: exampleDraft, status: ok, gives: exampleConnections},
-		{method: post, path: "connections/{id}/check", serve: h.checkConnection, says: "Read what the provider says of itself, or look at the Brand's own page", status: ok, gives: exampleLines},
+		{method: post, path: "connections/{id}/check", serve: h.checkConnection, looks: true, says: "Read what the provider says of itself, or look at the Brand's own page", status: ok, gives: exampleLines},
 		{method: post, path: "connections/{id}/live", serve: h.makeLive, says: "Ask an owner to let people log in through it", status: later, gives: exampleChange},
 		{method: remove, path: "connections/{id}", serve: h.removeConnection, says: "Forget the candidate and its secret", status: ok, gives: exampleConnections},
 

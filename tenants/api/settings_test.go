@@ -348,7 +348,7 @@ func TestIdempotencyKeyDoesACallOnce(t *testing.T) {
 	if status, _, _ := send("k1", path, strings.Replace(body, "checkout", "other", 1)); status != 422 {
 		t.Errorf("the key for another call: %d", status)
 	}
-	if status, _, _ := send("k2", path, body); status != 202 {
+	if status, _, _ := send("k2", path, strings.Replace(body, "checkout", "other", 1)); status != 202 {
 		t.Errorf("another key: %d", status)
 	}
 	if n := a.Count(t, `SELECT count(*) FROM pending_changes`); n != 2 {
@@ -365,7 +365,10 @@ func TestIdempotencyKeyDoesACallOnce(t *testing.T) {
 	}
 	done := make(chan int)
 	for range 8 {
-		go func() { status, _, _ := send("k4", path, body); done <- status }()
+		go func() {
+			status, _, _ := send("k4", path, strings.Replace(body, "checkout", "third", 1))
+			done <- status
+		}()
 	}
 	for range 8 {
 		if status := <-done; status != 202 && status != 409 {

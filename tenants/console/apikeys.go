@@ -108,6 +108,9 @@ func (v *visit) newAPIKeyForm(wrong error) pages.Section {
 		Name: "rights", Legend: v.text("console.apikeys.rights"), Hint: v.text("console.apikeys.rights.hint"), Problem: bad["rights"],
 	}
 	for _, r := range tenants.Rights() {
+		if r == tenants.RightAdmin && !May(v.member.Role, ChangeAdminKeys) {
+			continue
+		}
 		b.All = append(b.All, pages.Box{
 			Name: "right-" + string(r), Label: string(r) + " – " + v.text(rightWords[r]), Chosen: v.form.Has("right-" + string(r)),
 		})
@@ -131,6 +134,9 @@ func (v *visit) addAPIKey() error {
 			d.Rights = append(d.Rights, r)
 		}
 	}
+	if err := v.mayMake(d.Rights); err != nil {
+		return err
+	}
 	if p := d.Check(); len(p) > 0 {
 		return v.listAPIKeys(http.StatusUnprocessableEntity, p)
 	}
@@ -142,6 +148,14 @@ func (v *visit) addAPIKey() error {
 		return err
 	}
 	return v.showKeyOnce(key)
+}
+
+// mayMake asks for the owners' right where a key can do what is theirs.
+func (v *visit) mayMake(rights []tenants.Right) error {
+	if slices.Contains(rights, tenants.RightAdmin) {
+		return v.mustAlso(ChangeAdminKeys)
+	}
+	return nil
 }
 
 // alreadyMade leads back from a form that was sent before.
@@ -216,7 +230,7 @@ func (v *visit) showAPIKey() error {
 			[]string{v.command("apikey rotate") + " --id " + k.ID, v.command("apikey revoke") + " --id " + k.ID},
 		),
 	}
-	if k.RevokedAt == nil {
+	if k.RevokedAt == nil && (!slices.Contains(k.Rights, tenants.RightAdmin) || May(v.member.Role, ChangeAdminKeys)) {
 		view.Ways = append(view.Ways, pages.Section{
 			Heading: v.text("console.apikey.rotate"), Text: []ui.Phrase{v.say("console.apikey.rotate.why", "hours", int(tenants.RotateOverlap.Hours()))},
 			Form: pages.Form{Action: at + "/rotate", Hidden: []ui.Hidden{onceField()}, Button: v.say("console.apikey.rotate.button")},
@@ -236,6 +250,9 @@ func (v *visit) showAPIKey() error {
 func (v *visit) rotateAPIKey() error {
 	k, err := v.apiKey()
 	if err != nil {
+		return err
+	}
+	if err := v.mayMake(k.Rights); err != nil {
 		return err
 	}
 	if again, err := v.once(); err != nil || again {

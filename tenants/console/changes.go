@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -246,22 +247,28 @@ func (v *visit) change() (tenants.PendingChange, error) {
 	return c, err
 }
 
-// undecided says why a change did not come about; nil where it did, or where we
-// are to blame.
+// outdated are the answers of appliers that find the thing gone that a change was
+// asked about.
+var outdated = []error{
+	tenants.ErrChangeStale, tenants.ErrNoConnection, tenants.ErrBadKey, tenants.ErrNoWebhook, tenants.ErrNoAgentEndpoint, tenants.ErrNoRole,
+}
+
+// undecided says why a change did not come about, as the page does on which one
+// makes it oneself; nil where it did, or where we are to blame.
 func (v *visit) undecided(err error) []ui.Notice {
 	var wrong tenants.Problems
 	switch {
 	case errors.Is(err, tenants.ErrChangeOver):
 		return []ui.Notice{v.warning("console.pending.over")}
-	case errors.Is(err, tenants.ErrChangeStale), errors.Is(err, tenants.ErrNoConnection), errors.Is(err, tenants.ErrBadKey):
+	case errors.Is(err, tenants.ErrLastOwner):
+		return []ui.Notice{v.warning("console.problem.lastowner")}
+	case errors.Is(err, tenants.ErrMember):
+		return []ui.Notice{v.warning("console.problem.member")}
+	case slices.ContainsFunc(outdated, func(target error) bool { return errors.Is(err, target) }):
 		return []ui.Notice{v.warning("console.pending.stale")}
 	case errors.As(err, &wrong):
 		problems, _ := v.toMend(err)
-		var out []ui.Notice
-		for _, text := range sortedTexts(problems) {
-			out = append(out, ui.Notice{Text: ui.Plain(text), Warning: true})
-		}
-		return out
+		return warnings(problems)
 	}
 	return nil
 }

@@ -211,14 +211,58 @@ func TestAnOwnerApprovesMembers(t *testing.T) {
 		t.Errorf("%s", m.Text)
 	}
 	for _, approve := range []string{demote, remove} {
-		if p := owner.post(approve, nil, at); p.status < 400 {
-			t.Errorf("%s: %d to %s", approve, p.status, p.location)
-		}
+		owner.post(approve, nil, at).must(http.StatusConflict, "must keep an owner who can act")
 	}
 	if n := s.Count(t, `SELECT count(*) FROM memberships WHERE brand_id = 'harbor-hotel' AND role = 'owner'`); n != 1 {
 		t.Errorf("%d owners", n)
 	}
 	if n := s.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'member.invited' AND actor_id = $1`, self.String()); n != 1 {
 		t.Errorf("%d invitations are under the owner's name", n)
+	}
+	if strings.Contains(s.log.String(), "level=ERROR") {
+		t.Errorf("the rules' no is logged as our fault:\n%s", s.log.String())
+	}
+}
+
+// What has become impossible while a change waited is said to the owner, and is
+// no fault of ours.
+func TestAChangeThatCanBeNoMore(t *testing.T) {
+	s := newSite(t)
+	owner := s.owner(t, "harbor-hotel")
+	const brand, at, by = "harbor-hotel", hotel + "changes", "abcdefghijkl"
+	ask := func(c tenants.PendingChange, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at + "/" + c.ID.String() + "/approve"
+	}
+	site := tenants.Site{PublicURL: origin}
+	hook, _, err := tenants.CreateWebhook(t.Context(), s.program(), s.Master, site, brand, tenants.WebhookDraft{URL: "https://hooks.hotel.example/"})
+	if err == nil {
+		_, err = tenants.SetAgentEndpoint(t.Context(), s.program(), s.Master, site, brand, "https://agent.hotel.example/")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := owner.save(hotel+"login", draftFor("https://login.example"))
+	key := tenants.KeyID(owner.post(hotel+"api-keys", filled("once", uuid.NewString(), "name", "x", "right-events", "yes"), "").secret())
+	waiting := map[string]string{
+		ask(s.asks.AskInvitation(t.Context(), s.program(), brand, "otto@example.com", tenants.Viewer, by, "api")): "This person is a member already",
+		ask(s.asks.AskWebhookSecret(t.Context(), s.program(), brand, hook.ID, by, "api")):                         "has changed since",
+		ask(s.asks.AskAgentSecret(t.Context(), s.program(), brand, by, "api")):                                    "has changed since",
+		ask(s.asks.AskLive(t.Context(), s.program(), brand, mustParse(t, login), by, "api")):                      "has changed since",
+		ask(s.asks.AskRotation(t.Context(), s.program(), brand, key, by, "api")):                                  "has changed since",
+	}
+	s.own(t, s.become(t, "otto@example.com", "Otto"), brand, tenants.Viewer)
+	s.Exec(t, `DELETE FROM webhook_endpoints`)
+	s.Exec(t, `DELETE FROM agent_endpoints`)
+	s.Exec(t, `UPDATE login_connections SET ended_at = now() WHERE NOT live`)
+	s.Exec(t, `UPDATE api_keys SET revoked_at = created_at`)
+	for approve, say := range waiting {
+		owner.post(approve, nil, at).must(http.StatusConflict, say)
+	}
+	if strings.Contains(s.log.String(), "level=ERROR") {
+		t.Errorf("it is logged as our fault:\n%s", s.log.String())
 	}
 }

@@ -364,12 +364,15 @@ func (v *visit) makeLive() error {
 	if v.form.Get("shown") != c.Shown() {
 		return problem{kind: stale, retry: pageOf(v.brand.ID, "login")}
 	}
-	err = tenants.MakeShownLive(v.ctx(), v.edits(eventLive), v.brand.ID, c)
+	err = tenants.MakeShownLive(v.ctx(), v.edits(eventLive), v.h.Site, v.brand.ID, c)
+	problems, ok := v.toMend(err)
 	switch {
 	case errors.Is(err, tenants.ErrChangeStale):
 		return problem{kind: stale, retry: pageOf(v.brand.ID, "login")}
 	case errors.Is(err, tenants.ErrNoConnection):
 		return problem{kind: notFound}
+	case ok:
+		return v.tellConnections(http.StatusConflict, nil, warnings(problems), pages.Checks{})
 	case err != nil:
 		return err
 	}

@@ -150,11 +150,7 @@ func (v *visit) removeDomain() error {
 	case errors.Is(err, tenants.ErrLastDomain):
 		return v.listDomains(http.StatusConflict, "", nil, []ui.Notice{v.warning("console.domains.last", "host", host)})
 	case ok:
-		var notices []ui.Notice
-		for _, p := range sortedTexts(problems) {
-			notices = append(notices, ui.Notice{Text: ui.Plain(p), Warning: true})
-		}
-		return v.listDomains(http.StatusConflict, "", nil, notices)
+		return v.listDomains(http.StatusConflict, "", nil, warnings(problems))
 	case err != nil:
 		return err
 	}

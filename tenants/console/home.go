@@ -134,11 +134,15 @@ func (v *visit) wrongs(s standing) []ui.Notice {
 
 // steps are the way from a new Brand to its first agent.
 func (v *visit) steps(s standing) []pages.Step {
+	try := "try"
+	if !May(v.member.Role, TryOut) {
+		try = ""
+	}
 	var out []pages.Step
 	for _, one := range []struct {
 		key  string
 		done bool
-		page string // empty: there is none for it
+		page string // empty: there is none for it, or not for this role
 	}{
 		{"console.todo.key", !s.pending, ""},
 		{"console.todo.domain", s.proven, "domains"},
@@ -146,7 +150,7 @@ func (v *visit) steps(s standing) []pages.Step {
 		{"console.todo.permissions", s.Permissions > 0, "permissions"},
 		{"console.todo.agents", s.judged, "agents"},
 		{"console.todo.login", s.Login > 0, "login"},
-		{"console.todo.try", s.tried, ""},
+		{"console.todo.try", s.tried, try},
 	} {
 		state := "console.todo.open"
 		if one.done {

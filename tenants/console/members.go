@@ -134,7 +134,7 @@ func (v *visit) invite() error {
 	typed := v.line("email")
 	email, err := tenants.ParseEmail(typed)
 	if err != nil {
-		return v.listMembers(http.StatusUnprocessableEntity, typed, v.text("console.problem.email"))
+		return v.listMembers(http.StatusUnprocessableEntity, typed, v.badEmail(err))
 	}
 	if err := v.limited(v.h.invites, "invite "+string(v.brand.ID)); err != nil {
 		return err

@@ -69,7 +69,8 @@ const (
 	SeeAgentEndpoint    Action = "see-agent-endpoint"
 	ChangeAgentEndpoint Action = "change-agent-endpoint"
 	ChangeAPIKeys       Action = "change-api-keys"
-	TryOut              Action = "try-out" // as the service's own test agent
+	ChangeAdminKeys     Action = "change-admin-keys" // make or replace a key that may itself change the Brand
+	TryOut              Action = "try-out"           // as the service's own test agent
 )
 
 // who may come through a door at all.
@@ -169,7 +170,10 @@ var rights = map[Action]right{
 	SendWebhooks:        {who: member, roles: whoGuards},
 	SeeAPIKeys:          {who: member, roles: everyRole},
 	ChangeAPIKeys:       {who: member, roles: whoGuards, touch: true, tell: true},
-	TryOut:              {who: member, roles: whoEnds},
+	// Such a key does what is the owners'. To revoke it is ChangeAPIKeys: what stops
+	// something is never dearer than the thing.
+	ChangeAdminKeys: {who: member, roles: ownerOnly, touch: true, tell: true},
+	TryOut:          {who: member, roles: whoEnds},
 }
 
 // fresh is how long a touch of the passkey counts.

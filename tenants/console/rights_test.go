@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ func TestControlIsTheOwners(t *testing.T) {
 	for _, a := range []console.Action{
 		console.ChangeLogin, console.ChangeInterface, console.InviteMember, console.WithdrawInvitation,
 		console.ChangeMember, console.RemoveMember, console.ConfirmMember, console.VouchForMember,
-		console.ChangeDomains, console.ApproveChange,
+		console.ChangeDomains, console.ApproveChange, console.ChangeAdminKeys,
 	} {
 		r := console.RightOf(a)
 		if !r.Member || !r.Touch || !r.Tells || !slices.Equal(r.Roles, []tenants.Role{tenants.Owner}) {
@@ -133,6 +134,53 @@ func TestControlIsTheOwners(t *testing.T) {
 	if console.May(tenants.Owner, "something else") || console.May(tenants.Owner, console.Work) {
 		t.Error("an owner may what no Brand gives")
 	}
+}
+
+// B98: a key with the right admin does what is the owners', so security neither
+// makes one nor is handed a fresh one, but ends it at once.
+func TestKeysThatChangeTheBrandAreTheOwners(t *testing.T) {
+	s := newSite(t)
+	_, people := team(t, s)
+	owner, security, at := people["owner"], people["security"], lake+"api-keys"
+	const box = `name="right-admin"`
+	owner.open(at).must(http.StatusOK, box)
+	security.open(at).must(http.StatusOK, `name="right-introspect"`).mustNot(box)
+	form := func(v *visitor) url.Values {
+		return url.Values{"once": v.open(at).fields(at)["once"], "name": {"deploy"}, "right-introspect": {"yes"}, "right-admin": {"yes"}}
+	}
+	keys := func() int { return s.Count(t, `SELECT count(*) FROM api_keys WHERE brand_id = 'lake'`) }
+	security.post(at, form(security), at).must(http.StatusForbidden, refusedByRole)
+	if n := keys(); n != 0 {
+		t.Fatalf("security made %d", n)
+	}
+	id := tenants.KeyID(owner.post(at, form(owner), at).secret())
+	if n := s.notices(t, "apikey.created"); n != 1 {
+		t.Errorf("%d notices of one key", n)
+	}
+	one := at + "/" + id
+	owner.open(one).must(http.StatusOK, one+"/rotate")
+	security.open(one).must(http.StatusOK, one+"/revoke").mustNot(one + "/rotate")
+	security.post(one+"/rotate", url.Values{"once": {uuid.NewString()}}, one).must(http.StatusForbidden, refusedByRole)
+	if n := keys(); n != 1 {
+		t.Fatalf("security was handed another: %d keys", n)
+	}
+	fresh := tenants.KeyID(owner.post(one+"/rotate", url.Values{"once": {uuid.NewString()}}, one).secret())
+	for _, key := range []string{id, fresh} {
+		security.post(at+"/"+key+"/revoke", nil, "").mustGo(at)
+	}
+	s.Clock.Advance(2 * time.Second)
+	if n := s.Count(t, `SELECT count(*) FROM api_keys WHERE brand_id = 'lake' AND revoked_at <= $1`, s.Clock.Now()); n != 2 {
+		t.Errorf("security ended %d of 2", n)
+	}
+}
+
+// The last step of the way to the first agent leads there too, for those who may.
+func TestTheChecklistLeadsToTheTry(t *testing.T) {
+	s := newSite(t)
+	_, people := team(t, s)
+	const step = `<b><a href="` + lake + `try">Try it</a></b>`
+	people["owner"].open(lake).must(http.StatusOK, step)
+	people["viewer"].open(lake).must(http.StatusOK, "<b>Try it</b>").mustNot(step)
 }
 
 // A page that has no line in the rights table does not come to be.

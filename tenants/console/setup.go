@@ -24,6 +24,15 @@ func (v *visit) toMend(err error) (map[string]string, bool) {
 	return out, true
 }
 
+// warnings say the problems above a page, where no form has their fields.
+func warnings(problems map[string]string) []ui.Notice {
+	var out []ui.Notice
+	for _, text := range sortedTexts(problems) {
+		out = append(out, ui.Notice{Text: ui.Plain(text), Warning: true})
+	}
+	return out
+}
+
 // fieldNames are the forms' fields, by the names that API and file give them.
 var fieldNames = map[string]string{
 	"host": "console.domains.host", "mode": "console.interface.mode", "interface_url": "console.interface.url",

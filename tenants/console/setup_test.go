@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -71,6 +72,8 @@ func (s *site) setUp(t *testing.T, c *console.Config) {
 	c.Sealer = s.Master
 	c.Prover = tenants.Prover{HTTP: &http.Client{Transport: s.published}, DNS: s.published}
 	s.asks = &tenants.Asks{DB: s.DB, Sealer: s.Master, Now: s.Clock.Now, Appliers: tenants.SettingsAppliers(s.DB, c.Site)}
+	maps.Copy(s.asks.Appliers, tenants.WebhookAppliers(s.Master, c.Site))
+	maps.Copy(s.asks.Appliers, tenants.AgentAppliers(s.DB, s.Master, c.Site))
 	c.Asks = s.asks
 	c.ExamineInterface = func(_ context.Context, b *tenants.Brand) []tenants.Line {
 		return []tenants.Line{

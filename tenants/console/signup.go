@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -55,6 +56,14 @@ func (v *visit) askSignUp(status int, problems map[string]string) error {
 	}))
 }
 
+// badEmail says why the address is not taken.
+func (v *visit) badEmail(err error) string {
+	if errors.Is(err, tenants.ErrOtherEmail) {
+		return v.text("console.problem.email.letters")
+	}
+	return v.text("console.problem.email")
+}
+
 // signUp is POST /console/signup. Whether the address is known changes neither the
 // answer nor what is done for it; only the mail tells (B99).
 func (v *visit) signUp() error {
@@ -68,9 +77,10 @@ func (v *visit) signUp() error {
 			problems[name] = v.text("console.problem.empty." + name)
 		}
 	}
-	email, err := tenants.ParseEmail(v.form.Get("email"))
+	data.Typed = strings.TrimSpace(v.form.Get("email")) // uncut: what is mailed is what was checked
+	email, err := tenants.ParseEmail(data.Typed)
 	if err != nil {
-		problems["email"] = v.text("console.problem.email")
+		problems["email"] = v.badEmail(err)
 	}
 	if len(problems) > 0 {
 		return v.askSignUp(http.StatusUnprocessableEntity, problems)
@@ -78,7 +88,6 @@ func (v *visit) signUp() error {
 	if err := v.limited(v.h.mails, "signup "+email); err != nil {
 		return err
 	}
-	data.Typed = v.line("email")
 	_, err = tenants.PersonByEmail(v.ctx(), v.h.DB, email)
 	known := err == nil
 	if err != nil && !errors.Is(err, tenants.ErrNoPerson) {

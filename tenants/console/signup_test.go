@@ -51,6 +51,30 @@ func TestSignUpLeadsToABrand(t *testing.T) {
 	v.open("/console").mustGo("/console/brands")
 }
 
+// A letter that becomes another in lower case leads to nobody else's account: the
+// address is refused, with the reason, and nothing is mailed.
+func TestSignUpTakesPlainAddresses(t *testing.T) {
+	s := newSite(t)
+	owner := s.become(t, "kim@example.com", "Kim")
+	owner.found("lake")
+	s.drain(t)
+	const kelvin = "\u212aim@example.com"
+	v := s.visitor(t)
+	form := url.Values{"organisation": {"Lake Ltd"}, "brand": {"Lake"}}
+	for typed, say := range map[string]string{
+		kelvin: "plain letters", "kim@ex\u00e4mple.com": "plain letters", "kim": "such as name@example.com",
+	} {
+		form.Set("email", typed)
+		v.post("/console/signup", form, "/console/signup").must(http.StatusUnprocessableEntity, say)
+	}
+	v.post("/console/recover", url.Values{"email": {kelvin}}, "/console/recover").must(http.StatusUnprocessableEntity)
+	owner.post(lake+"members", url.Values{"email": {kelvin}, "role": {"viewer"}}, "").must(http.StatusUnprocessableEntity, "plain letters")
+	if n := s.Count(t, `SELECT count(*) FROM one_time_links WHERE email <> 'kim@example.com'`); n != 0 {
+		t.Errorf("%d links", n)
+	}
+	v.signUp(strings.Repeat("k", 64) + "@" + strings.Repeat("e", 60) + ".example") // the mail goes to all of it
+}
+
 // A link works once: not twice, not in two browsers at a time, not too late; and
 // looking at it spends nothing (R16).
 func TestLinksWorkOnce(t *testing.T) {

@@ -95,10 +95,24 @@ func (v *visit) admit() error {
 			return err
 		}
 	}
+	return v.touched()
+}
+
+func (v *visit) touched() error {
 	if v.right.touch && v.r.Method == http.MethodPost && !v.isFresh() {
 		return errTouch
 	}
 	return nil
+}
+
+// mustAlso holds a member against a further line of the rights table, where what
+// was posted means more than its door. That line then says who is told.
+func (v *visit) mustAlso(do Action) error {
+	if !May(v.member.Role, do) {
+		return problem{kind: notYours}
+	}
+	v.action, v.right = do, rights[do]
+	return v.touched()
 }
 
 // admitMember finds the Brand in the address and what the person is to it. A Brand
