@@ -105,7 +105,6 @@ func TestTheWait(t *testing.T) {
 	v.post("/console/link", form, link).must(http.StatusNotFound)
 	s.Exec(t, `UPDATE recoveries SET cancelled_at = NULL WHERE id <> $1`, wait)
 	p = ask(v, link)
-	form = with(p.fields("/console/link"), "credential", v.device.create(p.options()))
 	// Another Brand's id, or a wait that is not one's own, leads nowhere.
 	form = with(p.fields("/console/link"), "credential", v.device.create(p.options()), "recovery", wait.String())
 	v.post("/console/link", form, link).must(http.StatusNotFound)
