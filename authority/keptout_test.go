@@ -184,5 +184,23 @@ func TestARetryWhileKeptOutIsNoReuse(t *testing.T) {
 		w.Clock.Advance(time.Microsecond)
 		_, err = refresh()
 		wantErr(t, err, authority.ErrReused)
+
+		// Whose successor was in use before all that, came back from a thief.
+		spent = delegated(t, w, a, "bookings:read").Refresh
+		next, err := refresh()
+		if err == nil {
+			_, err = a.Refresh(t.Context(), w.Hotel, alex, next.Refresh, nil)
+		}
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		w.Clock.Advance(time.Hour)
+		for _, do := range []func() error{turn.out, turn.in} {
+			if err := do(); err != nil {
+				t.Fatal(what, err)
+			}
+		}
+		_, err = refresh()
+		wantErr(t, err, authority.ErrReused)
 	}
 }

@@ -102,8 +102,13 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		}
 	}
 	if h.UsedAt != nil {
-		// Nobody could answer a retry while the agent was kept out.
-		switch age := now.Sub(*h.Answerable); {
+		// Nobody could answer a retry while the agent was kept out. Where the successor
+		// is in use, its reply was not lost.
+		since := *h.UsedAt
+		if h.NextUsedAt == nil {
+			since = *h.Answerable
+		}
+		switch age := now.Sub(since); {
 		case brand.Grace > 0 && age <= brand.Grace && h.NextUsedAt == nil:
 			// A lost reply, or a parallel caller: the same successor again.
 			a.count.reuse.WithLabelValues("grace").Inc()
