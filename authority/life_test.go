@@ -433,13 +433,13 @@ func (l *lived) expire(rt *rapid.T) {
 	}
 }
 
-// turn is whether something is turned off that is on; what is off is always
-// turned on again, or soon nothing would happen any more.
-func turn(rt *rapid.T, off bool) bool { return !off && seldom(rt, 6, "off") }
-
 func (l *lived) suspend(rt *rapid.T) {
 	user := login{l.brand(rt), l.subject(rt)}
-	l.away[user] = turn(rt, l.away[user])
+	was := l.away[user]
+	l.away[user] = turn(rt, was)
+	if was {
+		l.back(user)
+	}
 	act := l.a(rt).Resume
 	if l.away[user] {
 		act = l.a(rt).Suspend

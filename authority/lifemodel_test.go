@@ -37,9 +37,10 @@ type lifeGrant struct {
 	id      uuid.UUID // as the service names it
 	scopes  []string
 	expires time.Time
-	ended   string   // the reason; empty: nobody has ended it
-	indexes int      // how many status indexes it has had
-	events  []string // what the Brand was told
+	ended   string    // the reason; empty: nobody has ended it
+	letIn   time.Time // when its person was last let in again
+	indexes int       // how many status indexes it has had
+	events  []string  // what the Brand was told
 }
 
 type lifeRequest struct {
@@ -283,6 +284,15 @@ func (m *life) foreign(who authority.Caller) error {
 	return authority.ErrUnknown
 }
 
+// back notes that the person may be acted for again.
+func (m *life) back(user login) {
+	for _, g := range m.grants {
+		if g.login == user && g.ended == "" {
+			g.letIn = m.now
+		}
+	}
+}
+
 // present says what the caller must hear who comes with a refresh token; nil
 // where a successor must come.
 func (m *life) present(t *lifeRefresh, who authority.Caller, brand tenants.BrandID, narrow []string) error {
@@ -295,8 +305,15 @@ func (m *life) present(t *lifeRefresh, who authority.Caller, brand tenants.Brand
 	if !m.alive(t.grant) {
 		return authority.ErrEnded
 	}
+	if m.away[t.grant.login] {
+		return authority.ErrSuspended
+	}
 	if t.used {
-		age, grace := m.now.Sub(t.usedAt), m.brands[brand].Grace
+		since := t.usedAt
+		if !t.next.used && t.grant.letIn.After(since) { // nobody could answer before
+			since = t.grant.letIn
+		}
+		age, grace := m.now.Sub(since), m.brands[brand].Grace
 		const flight = 2 * time.Second
 		switch {
 		case grace > 0 && age <= grace && !t.next.used:
@@ -306,9 +323,6 @@ func (m *life) present(t *lifeRefresh, who authority.Caller, brand tenants.Brand
 			m.end(t.grant, "reuse_detected")
 			return authority.ErrReused
 		}
-	}
-	if m.away[t.grant.login] {
-		return authority.ErrSuspended
 	}
 	can := m.payable(t.grant, nil)
 	switch {

@@ -157,3 +157,7 @@ func (l *lived) trailStands(rt *rapid.T) {
 		rt.Fatalf("the trail breaks %d times", n)
 	}
 }
+
+// turn is whether something is turned off that is on; what is off is always
+// turned on again, or soon nothing would happen any more.
+func turn(rt *rapid.T, off bool) bool { return !off && seldom(rt, 6, "off") }
