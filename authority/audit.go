@@ -21,6 +21,9 @@ type fact struct {
 	request uuid.UUID // may be zero
 	grant   uuid.UUID // may be zero
 	detail  map[string]any
+	// values are the authorization_details that the Brand is told beside the detail.
+	// The trail holds their digests.
+	values []json.RawMessage
 }
 
 // Event is a change of a grant, for those who must hear of it: the Brand.
@@ -31,6 +34,8 @@ type Event struct {
 	At    time.Time
 	Grant uuid.UUID
 	Data  json.RawMessage // EventData
+	// Details say more exactly what the scopes allow, as the token does.
+	Details []json.RawMessage
 }
 
 // EventData is what is told of a change.
@@ -38,8 +43,8 @@ type EventData struct {
 	Agent   string   `json:"agent"`
 	Subject string   `json:"subject"`
 	Scopes  []string `json:"scopes"` // from now on
-	// Details say more exactly what the scopes allow, as the token does.
-	Details  []json.RawMessage `json:"authorization_details,omitempty"`
+	// Details say more exactly what the scopes allow. They are no part of the trail.
+	Details  []json.RawMessage `json:"-"`
 	Before   []string          `json:"before,omitempty"` // until now
 	Until    time.Time         `json:"until"`
 	WasUntil time.Time         `json:"before_until,omitzero"` // the end until now; zero of a new grant
@@ -63,21 +68,36 @@ func (c *change) record(ctx context.Context, trace string) ([]Event, error) {
 		VALUES (@brand, @at, @actor, @id, @channel, @event, nullif(@request, '00000000-0000-0000-0000-000000000000'::uuid),
 		        nullif(@grant, '00000000-0000-0000-0000-000000000000'::uuid), @trace, @detail)
 		RETURNING seq`
+	const withValues = `
+		WITH e AS (` + q + `), kept AS (
+			INSERT INTO event_details (brand_id, seq, salt, details) SELECT @brand, seq, @salt, @values FROM e
+		)
+		SELECT seq FROM e`
 	var batch pgx.Batch
 	details := make([]json.RawMessage, len(c.facts))
 	for i, f := range c.facts {
 		if f.detail == nil {
 			f.detail = map[string]any{}
 		}
+		args := pgx.NamedArgs{
+			"brand": c.brand, "at": c.now, "actor": f.by.Actor, "id": f.by.ID, "channel": f.by.Channel,
+			"event": f.event, "request": f.request, "grant": f.grant, "trace": trace,
+		}
+		write := q
+		if len(f.values) > 0 {
+			salt, err := f.setAside()
+			if err != nil {
+				return nil, fmt.Errorf("audit %s: %w", f.event, err)
+			}
+			write, args["salt"], args["values"] = withValues, salt, f.values
+		}
 		detail, err := json.Marshal(f.detail)
 		if err != nil {
 			return nil, fmt.Errorf("audit %s: %w", f.event, err)
 		}
 		details[i] = detail
-		batch.Queue(q, pgx.NamedArgs{
-			"brand": c.brand, "at": c.now, "actor": f.by.Actor, "id": f.by.ID, "channel": f.by.Channel,
-			"event": f.event, "request": f.request, "grant": f.grant, "trace": trace, "detail": details[i],
-		})
+		args["detail"] = details[i]
+		batch.Queue(write, args)
 	}
 	if batch.Len() == 0 {
 		return nil, nil
@@ -86,7 +106,7 @@ func (c *change) record(ctx context.Context, trace string) ([]Event, error) {
 	defer res.Close()
 	var told []Event
 	for i, f := range c.facts {
-		e := Event{Brand: c.brand, Type: f.event, At: c.now, Grant: f.grant, Data: details[i]}
+		e := Event{Brand: c.brand, Type: f.event, At: c.now, Grant: f.grant, Data: details[i], Details: f.values}
 		if err := res.QueryRow().Scan(&e.Seq); err != nil {
 			return nil, fmt.Errorf("audit %s: %w: %w", f.event, ErrTrail, err)
 		}

@@ -312,8 +312,8 @@ func (c *change) settle(ctx context.Context, r lockedRequest, d Decision, g livi
 	}
 	c.fresh = append(c.fresh, id)
 	c.note(fact{event: "grant.created", request: d.Request, grant: id, detail: told(EventData{
-		Agent: r.Agent, Subject: d.Subject, Scopes: scopes, Details: details.Values(), Until: ends,
-	})})
+		Agent: r.Agent, Subject: d.Subject, Scopes: scopes, Until: ends,
+	}), values: details.Values()})
 	return id, nil
 }
 

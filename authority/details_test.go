@@ -145,8 +145,8 @@ func TestATokenOfOtherDetailsLosesTheScope(t *testing.T) {
 	if status := statusOfToken(t, w, large); status != statuslist.Valid {
 		t.Errorf("offline that of today is %v", status)
 	}
-	if n := w.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'grant.narrowed'
-		AND detail->'authorization_details'->0->>'amount' = '500'`); n != 1 {
+	if n := w.Count(t, `SELECT count(*) FROM audit_events e JOIN event_details d USING (brand_id, seq) WHERE e.event = 'grant.narrowed'
+		AND d.details->0->>'amount' = '500'`); n != 1 {
 		t.Errorf("the Brand is told %d times", n)
 	}
 	// The same once more changes nothing.
@@ -257,7 +257,7 @@ func TestDetailsAreErasedWithThePerson(t *testing.T) {
 	twoTypes(t, w)
 	a := w.Authority(nil)
 	detailed(t, w, a, `[{"type":"stay_charge","amount":5,"currency":"EUR","shop":"wanted-here"}]`, "extras:order")
-	if at := traces(t, w, "wanted-here"); !slices.Contains(at, "grants.details") || !slices.Contains(at, "device_requests.details") || !slices.Contains(at, "audit_events.detail") {
+	if at := traces(t, w, "wanted-here"); !slices.Contains(at, "grants.details") || !slices.Contains(at, "device_requests.details") || !slices.Contains(at, "event_details.details") || slices.Contains(at, "audit_events.detail") {
 		t.Fatalf("it stands in %v", at)
 	}
 	if _, err := a.Erase(t.Context(), w.Hotel.ID, authority.ByOperator(), "guest-1"); err != nil {

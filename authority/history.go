@@ -158,11 +158,15 @@ func (a *Authority) VerifyTrail(ctx context.Context, brand tenants.BrandID, expe
 		if err != nil {
 			return c.proof, err
 		}
+		before := since
 		for _, e := range entries {
 			if err := c.add(e); err != nil {
 				return c.proof, err
 			}
 			since = e.Seq
+		}
+		if err := a.verifyDetails(ctx, brand, before, since); err != nil {
+			return c.proof, err
 		}
 		if len(entries) == trailBatch {
 			continue

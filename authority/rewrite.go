@@ -52,7 +52,7 @@ func (c *change) rewrite(ctx context.Context, g livingGrant, w rewriting) error 
 		{"grant.widened", len(gained) > 0 || other || w.ends.After(g.ExpiresAt)},
 	} {
 		if e.is {
-			c.note(fact{event: e.event, request: w.request, grant: g.ID, detail: told(data)})
+			c.note(fact{event: e.event, request: w.request, grant: g.ID, detail: told(data), values: data.Details})
 		}
 	}
 	return nil
@@ -63,12 +63,10 @@ func without(ids, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(s string) bool { return slices.Contains(other, s) })
 }
 
-// told is an event's data as a fact's detail.
+// told is an event's data as a fact's detail: all but the details of what is
+// allowed, which a person may have typed and the trail only knows the digests of.
 func told(d EventData) map[string]any {
 	m := map[string]any{"agent": d.Agent, "subject": d.Subject, "scopes": d.Scopes, "until": d.Until}
-	if len(d.Details) > 0 {
-		m["authorization_details"] = d.Details
-	}
 	if len(d.Before) > 0 {
 		m["before"] = d.Before
 	}

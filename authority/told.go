@@ -17,9 +17,9 @@ import (
 // read up to a place has missed nothing before it.
 func Told(ctx context.Context, db *tenants.DB, brand tenants.BrandID, after int64, most int) ([]Event, error) {
 	const q = `
-		SELECT seq, at, event, grant_id, detail FROM audit_events
-		 WHERE brand_id = @brand AND seq > @after AND event LIKE 'grant.%'
-		 ORDER BY seq LIMIT @most`
+		SELECT e.seq, e.at, e.event, e.grant_id, e.detail, ` + valuesOf + `
+		 WHERE e.brand_id = @brand AND e.seq > @after AND e.event LIKE 'grant.%'
+		 ORDER BY e.seq LIMIT @most`
 	return readEvents(ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "after": after, "most": most})
 }
 
@@ -30,10 +30,16 @@ const EventTest = "webhook.tested"
 // ToldAt returns what the Brand is told at the places, in any order.
 func ToldAt(ctx context.Context, db *tenants.DB, brand tenants.BrandID, places []int64) ([]Event, error) {
 	const q = `
-		SELECT seq, at, event, coalesce(grant_id, '00000000-0000-0000-0000-000000000000'::uuid) AS grant_id, detail FROM audit_events
-		 WHERE brand_id = @brand AND seq = ANY (@places) AND (event LIKE 'grant.%' OR event = '` + EventTest + `')`
+		SELECT e.seq, e.at, e.event, coalesce(e.grant_id, '00000000-0000-0000-0000-000000000000'::uuid) AS grant_id, e.detail, ` + valuesOf + `
+		 WHERE e.brand_id = @brand AND e.seq = ANY (@places) AND (e.event LIKE 'grant.%' OR e.event = '` + EventTest + `')`
 	return readEvents(ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "places": places})
 }
+
+// valuesOf are the details that an event tells, and where they stand: a fact of
+// before they had a table of their own holds them.
+const valuesOf = `coalesce(d.details, (e.detail->'authorization_details')::jsonb) AS details
+		  FROM audit_events e
+		  LEFT JOIN event_details d ON d.brand_id = e.brand_id AND d.seq = e.seq`
 
 func readEvents(ctx context.Context, db *tenants.DB, brand tenants.BrandID, q string, args pgx.NamedArgs) ([]Event, error) {
 	type row struct {
@@ -42,6 +48,7 @@ func readEvents(ctx context.Context, db *tenants.DB, brand tenants.BrandID, q st
 		Event   string
 		GrantID uuid.UUID
 		Detail  json.RawMessage
+		Details []json.RawMessage
 	}
 	rows, err := tenants.All[row](ctx, db, brand, q, args)
 	if err != nil {
@@ -49,7 +56,7 @@ func readEvents(ctx context.Context, db *tenants.DB, brand tenants.BrandID, q st
 	}
 	events := make([]Event, len(rows))
 	for i, r := range rows {
-		events[i] = Event{Seq: r.Seq, Brand: brand, Type: r.Event, At: r.At, Grant: r.GrantID, Data: r.Detail}
+		events[i] = Event{Seq: r.Seq, Brand: brand, Type: r.Event, At: r.At, Grant: r.GrantID, Data: r.Detail, Details: r.Details}
 	}
 	return events, nil
 }

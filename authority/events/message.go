@@ -45,7 +45,7 @@ func Message(e authority.Event) ([]byte, error) {
 		d.Scopes = []string{}
 	}
 	body, err := json.Marshal(message{Type: e.Type, Timestamp: e.At.UTC(), Data: data{
-		GrantID: e.Grant, Agent: d.Agent, Subject: d.Subject, Scopes: d.Scopes, Details: d.Details, Before: d.Before,
+		GrantID: e.Grant, Agent: d.Agent, Subject: d.Subject, Scopes: d.Scopes, Details: e.Details, Before: d.Before,
 		Until: d.Until.UTC(), WasUntil: d.WasUntil.UTC(), Reason: d.Reason, Seq: e.Seq,
 	}})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/canonical"
 	"countersign.dev/authority/export"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
@@ -42,6 +43,13 @@ func hotel(t *testing.T) (*authoritytest.World, *authority.Authority, export.Arc
 			}
 		}
 	}
+	w.Detailed(t, authoritytest.StayCharge())
+	details := `[{"type":"stay_charge","amount":4321,"currency":"EUR"}]`
+	wanted, err := a.BeginWith(t.Context(), w.Hotel, authoritytest.Alex, authority.Wish{Scopes: []string{"extras:order"}, Details: &details})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authoritytest.Approve(t, a, w.Hotel, wanted, "guest-1", "extras:order")
 	s := authoritytest.Begin(t, a, w.Shop, authoritytest.Alex, "orders:read")
 	authoritytest.Approve(t, a, w.Shop, s, "shopper", "orders:read")
 	now := w.Clock.Now()
@@ -127,7 +135,7 @@ func TestTheArchiveHoldsTheBrandAndProvesItself(t *testing.T) {
 	}
 	// What people were shown fits its hash, which stands in the trail.
 	lines := strings.Split(strings.TrimSpace(files["consents.ndjson"]), "\n")
-	if len(lines) != 3 {
+	if len(lines) != 4 {
 		t.Errorf("%d answers", len(lines))
 	}
 	for _, line := range lines {
@@ -139,6 +147,24 @@ func TestTheArchiveHoldsTheBrandAndProvesItself(t *testing.T) {
 		if c.Hash != base64.RawURLEncoding.EncodeToString(sum[:]) {
 			t.Errorf("hash %s of %s", c.Hash, c.Record)
 		}
+	}
+	// So do the values that the trail holds only digests of.
+	var told struct {
+		Seq     int64
+		Salt    authority.Octets
+		Details []json.RawMessage `json:"authorization_details"`
+	}
+	if err := json.Unmarshal([]byte(files["event-details.ndjson"]), &told); err != nil || len(told.Details) != 1 {
+		t.Fatalf("%q, %v", files["event-details.ndjson"], err)
+	}
+	form, err := canonical.JSON(told.Details[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(append(told.Salt, form...))
+	fact := strings.Split(files["audit.ndjson"], "\n")[told.Seq-1]
+	if !strings.Contains(fact, authority.Octets(sum[:]).String()) || strings.Contains(files["audit.ndjson"], "4321") {
+		t.Errorf("the trail has %s", fact)
 	}
 	jwks, err := w.Keys.JWKS(t.Context(), w.Hotel.ID)
 	if err != nil || files["jwks.json"] != string(jwks.Body) {
@@ -172,7 +198,7 @@ func TestABrandThatIsNotOpenCanBeExported(t *testing.T) {
 	}
 	w.Exec(t, `INSERT INTO brands (id, provider_id, name, mode, state, delegation, interface_url, issuer, created_at)
 		VALUES ('new', 'demo', 'New', 'hosted', 'pending', true, 'https://new.example', 'https://new.example/oauth', $1)`, w.Clock.Now())
-	for id, grants := range map[tenants.BrandID]int{w.Hotel.ID: 3, "new": 0} {
+	for id, grants := range map[tenants.BrandID]int{w.Hotel.ID: 4, "new": 0} {
 		var raw bytes.Buffer
 		if _, err := archive.Write(t.Context(), &raw, id, unnoted); err != nil {
 			t.Fatal(err)
@@ -251,7 +277,7 @@ func TestAnExportHoldsLittle(t *testing.T) {
 		t.Errorf("%d rows held %d MiB", many, grew>>20)
 	}
 	for _, f := range m.Files {
-		if f.Name == "grants.ndjson" && f.Rows != many+3 {
+		if f.Name == "grants.ndjson" && f.Rows != many+4 {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -45,6 +45,7 @@ func parts() []part {
 		{name: "suspended.ndjson", says: "in whose name nothing happened, a user a line", write: writeSuspended},
 		{name: "receipts.ndjson", says: "the log of receipts, a line an entry, with the receipt where nobody was erased; `countersign verify log receipts.ndjson --jwks jwks.json` verifies all of it", write: writeReceipts},
 		{name: "checkpoints.ndjson", says: "everything that was ever signed of that log", write: writeCheckpoints},
+		{name: "event-details.ndjson", says: "what events told of `authorization_details`, which the trail holds only digests of: SHA-256 of `salt` and the value in canonical form (RFC 8785)", write: writeDetails},
 		{name: "audit.ndjson", says: "everything that happened, a fact a line; it verifies by itself", write: writeAudit},
 	}
 }
@@ -293,6 +294,17 @@ func writeCheckpoints(ctx context.Context, a Archive, m *Manifest, out *output) 
 	}
 	return a.Authority.EachCheckpoint(ctx, m.Brand, func(c authority.SignedCheckpoint) error {
 		return out.row(checkpoint{c.Size, c.JWS})
+	})
+}
+
+func writeDetails(ctx context.Context, a Archive, m *Manifest, out *output) error {
+	type told struct {
+		Seq     int64             `json:"seq"` // of the event, in the trail
+		Salt    authority.Octets  `json:"salt"`
+		Details []json.RawMessage `json:"authorization_details"`
+	}
+	return a.Authority.EachDetails(ctx, m.Brand, func(d authority.StoredDetails) error {
+		return out.row(told{d.Seq, d.Salt, d.Details})
 	})
 }
 
