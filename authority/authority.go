@@ -81,6 +81,7 @@ type Authority struct {
 	announce Announce
 	count    counters
 	log      log
+	walked   walked
 	// What this instance has published, and for which Brands.
 	lists  tenants.Memo[listKey, listing]
 	listed tenants.Memo[tenants.BrandID, []int]

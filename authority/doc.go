@@ -12,7 +12,7 @@
 //	grant.go     what a person allows an agent, while it lives
 //	token.go     what is paid out: sign outside any transaction, then one
 //	             compare-and-set; nothing signed leaves unless it won
-//	refresh.go   Refresh: the agent comes again
+//	refresh.go   Refresh: the agent comes again; forget.go, or it does not
 //	revoke.go    it ends
 //	publish.go   and whoever verifies offline can read it in a signed list
 //	receipt.go   Countersign: what was done gets its receipt; turn.go what is looked

@@ -56,6 +56,7 @@ type held struct {
 	KeyVersion int
 	UsedAt     *time.Time
 	Answerable *time.Time // since when a retry could be answered, after it was used
+	Unanswered *time.Time // when a retry in time could not be
 	NextUsedAt *time.Time // the successor's
 	Subject    string
 	Scopes     []string
@@ -93,11 +94,11 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 		return Tokens{}, ErrSuspended // nothing is spent, and a retry is no theft
 	}
 	if idle := now.AddDate(0, 0, -brand.IdleDays); !h.LastUsed.After(idle) {
-		ended, err := a.forgotten(ctx, brand.ID, h, idle, now)
+		ended, err := a.forget(ctx, brand.ID, []uuid.UUID{h.GrantID}, idle, now)
 		if err != nil {
 			return Tokens{}, err
 		}
-		if ended {
+		if ended > 0 {
 			return Tokens{}, ErrEnded
 		}
 	}
@@ -109,7 +110,7 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 			since = *h.Answerable
 		}
 		switch age := now.Sub(since); {
-		case brand.Grace > 0 && age <= brand.Grace && h.NextUsedAt == nil:
+		case brand.Grace > 0 && h.NextUsedAt == nil && (age <= brand.Grace || h.waits(now)):
 			// A lost reply, or a parallel caller: the same successor again.
 			a.count.reuse.WithLabelValues("grace").Inc()
 		case age <= max(brand.Grace, flight):
@@ -137,6 +138,9 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 			status: statusOf(h.StatusList, h.StatusIdx),
 		})
 		if err != nil {
+			if h.UsedAt != nil {
+				a.unanswered(ctx, brand.ID, token, now)
+			}
 			return Tokens{}, err
 		}
 		*signed = signedFor{Access: access, version: h.Version, scopes: scopes}
@@ -151,12 +155,24 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 	return Tokens{Access: signed.Access, Refresh: next, Scopes: scopes, Details: details, GrantID: h.GrantID}, nil
 }
 
-// letIn is since when an agent g that was kept out may come again: its person or the
-// Brand b was suspended, or the agent itself. NULL: it never was.
-const letIn = `
-	greatest(g.kept_out_until, b.resumed_at,
-	         (SELECT x.enabled_at FROM agents x WHERE x.issuer = g.agent),
-	         (SELECT l.noted_at FROM brand_agents l WHERE l.brand_id = g.brand_id AND l.issuer = g.agent AND l.allowed))`
+// patience is how long after a retry that met an outage the next one may come: agents
+// that are told 503 come less and less often.
+const patience = 10 * time.Minute
+
+// waits reports whether a retry that came in time could not be answered, and this is
+// the next one.
+func (h held) waits(now time.Time) bool {
+	return h.Unanswered != nil && now.Sub(*h.Unanswered) <= patience
+}
+
+// unanswered notes that a retry came in time and nothing could be signed for it: what
+// follows is no theft. Where the database is away as well, the window ends as ever.
+func (a *Authority) unanswered(ctx context.Context, brand tenants.BrandID, token string, now time.Time) {
+	const q = `UPDATE refresh_tokens SET unanswered_at = @now WHERE brand_id = @brand AND hash = @hash AND used_at IS NOT NULL`
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, _ = a.db.Exec(ctx, brand, q, pgx.NamedArgs{"brand": brand, "hash": hash(token), "now": now})
+}
 
 // look finds the token if it is the caller's own: another agent's, person's or
 // Brand's is not found at all, so nothing about it can change (P31).
@@ -164,6 +180,7 @@ func (a *Authority) look(ctx context.Context, brand tenants.BrandID, who Caller,
 	const q = `
 		SELECT t.grant_id, t.family_id, t.generation, t.key_version, t.used_at,
 		       CASE WHEN t.used_at IS NOT NULL THEN greatest(t.used_at, ` + letIn + `) END AS answerable,
+		       t.unanswered_at AS unanswered,
 		       (SELECT n.used_at FROM refresh_tokens n
 		         WHERE n.brand_id = @brand AND n.family_id = t.family_id
 		           AND n.generation = t.generation + 1) AS next_used_at,
@@ -250,36 +267,4 @@ func (a *Authority) reused(ctx context.Context, brand tenants.BrandID, who Calle
 		a.count.reuse.WithLabelValues("ended").Inc()
 	}
 	return ErrReused
-}
-
-// forgotten ends a grant whose agent stayed away for longer than the Brand lets
-// it: the person does not think of it any more (R49). Whose agent was kept out
-// meanwhile did not stay away, and what the person has just answered for is not
-// forgotten, though the agent has not come for it yet. It reports whether this
-// call ended it.
-func (a *Authority) forgotten(ctx context.Context, brand tenants.BrandID, h held, idle, now time.Time) (bool, error) {
-	const q = `
-		SELECT g.id FROM grants g
-		  JOIN brands b ON b.id = g.brand_id
-		 WHERE g.brand_id = @brand AND g.id = @grant AND g.ended_at IS NULL
-		   AND greatest(coalesce(g.last_used_at, g.created_at), ` + letIn + `,
-		                (SELECT max(s.at) FROM consents s WHERE s.brand_id = @brand AND s.grant_id = g.id)) <= @idle
-		   FOR UPDATE OF g`
-	ended := 0
-	err := a.change(ctx, brand, ByUpkeep(), now, func(c *change) error {
-		rows, err := c.Query(ctx, q, pgx.NamedArgs{"brand": brand, "grant": h.GrantID, "idle": idle})
-		if err != nil {
-			return err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		ended, err = c.end(ctx, found, "idle")
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("end forgotten grant at %s: %w", brand, err)
-	}
-	return ended > 0, nil
 }

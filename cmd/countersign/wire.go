@@ -272,6 +272,7 @@ func (p *parts) tidy(ctx context.Context) error {
 		failed = errors.Join(failed, expired, rules, journeys, p.courier.Tidy(ctx, id), p.tidySettings(ctx, id))
 		if !closed { // a Brand that is closed gets no more keys
 			p.keepKeys(ctx, id)
+			p.forget(ctx, id)
 			p.countersign(ctx, id)
 			p.keepLog(ctx, id)
 		}
@@ -295,6 +296,17 @@ func (p *parts) keepKeys(ctx context.Context, id tenants.BrandID) {
 	}
 	if err != nil && ctx.Err() == nil {
 		p.log.WarnContext(ctx, "keys could not be kept", "brand", string(id), "error", err)
+	}
+}
+
+// forget ends grants whose agents stay away.
+func (p *parts) forget(ctx context.Context, id tenants.BrandID) {
+	b, err := p.brands.Brand(ctx, id)
+	if err == nil {
+		_, err = p.authority.Forget(ctx, b)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.log.WarnContext(ctx, "forgotten grants could not be ended", "brand", string(id), "error", err)
 	}
 }
 

@@ -1,0 +1,7 @@
+-- Owned by package authority: retries of a refresh that met an outage.
+-- +goose Up
+SET lock_timeout = '5s';
+
+-- When a retry came in time and could not be answered, since nothing could be signed:
+-- the window begins anew. Null, mostly.
+ALTER TABLE refresh_tokens ADD COLUMN unanswered_at timestamptz;
