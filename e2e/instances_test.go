@@ -94,7 +94,7 @@ func stopped(t *testing.T, p *product) *url.URL {
 func (p *product) kill() {
 	if p.isAlive() {
 		_ = p.process.Process.Kill() // its PostgreSQL ends with it
-		<-p.ended
+		p.ended <- <-p.ended         // for whoever asks again
 	}
 }
 

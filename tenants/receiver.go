@@ -12,6 +12,9 @@ import (
 
 // Receiver is an endpoint as it is called.
 type Receiver struct {
+	ID      string
+	Issuer  string // the Brand's
+	Format  string // FormatJSON or FormatSET
 	URL     string
 	Events  []string
 	Enabled bool
@@ -68,7 +71,7 @@ func (r *Receivers) Forget(brand BrandID, id string) { r.memo.Forget(receiverRef
 
 func (r *Receivers) load(ctx context.Context, ref receiverRef) (Receiver, error) {
 	const q = `
-		SELECT w.url, w.events, w.enabled,
+		SELECT w.url, w.events, w.format, w.enabled, b.issuer,
 		       b.state = 'closed' AND coalesce(b.closed_at, '-infinity') <= @since AS closed,
 		       w.secret_sealed AS sealed, w.former_sealed AS former, w.former_until AS until
 		  FROM webhook_endpoints w
@@ -77,7 +80,9 @@ func (r *Receivers) load(ctx context.Context, ref receiverRef) (Receiver, error)
 	type row struct {
 		URL     string `db:"url"`
 		Events  []string
+		Format  string
 		Enabled bool
+		Issuer  string
 		Closed  bool
 		Sealed  []byte
 		Former  []byte
@@ -92,7 +97,9 @@ func (r *Receivers) load(ctx context.Context, ref receiverRef) (Receiver, error)
 	if err != nil {
 		return Receiver{}, fmt.Errorf("load webhook of %s: %w", ref.brand, err)
 	}
-	out := Receiver{URL: found.URL, Events: found.Events, Enabled: found.Enabled, Closed: found.Closed}
+	out := Receiver{
+		ID: ref.id, Issuer: found.Issuer, Format: found.Format, URL: found.URL, Events: found.Events, Enabled: found.Enabled, Closed: found.Closed,
+	}
 	for _, sealed := range [][]byte{found.Sealed, found.Former} {
 		if sealed == nil {
 			continue

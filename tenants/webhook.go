@@ -16,6 +16,7 @@ type Webhook struct {
 	ID          string `db:"id"`
 	URL         string `db:"url"`
 	Events      []string
+	Format      string // FormatJSON or FormatSET
 	Enabled     bool
 	Note        string // why it is not enabled
 	FormerUntil *time.Time
@@ -26,6 +27,12 @@ type Webhook struct {
 func WebhookEvents() []string {
 	return []string{"grant.created", "grant.widened", "grant.narrowed", "grant.revoked", "grant.expired", "grant.reuse_detected"}
 }
+
+// What an endpoint can be sent.
+const (
+	FormatJSON = "json" // our JSON, signed with the endpoint's secret (Standard Webhooks)
+	FormatSET  = "set"  // a Security Event Token (RFC 8417, CAEP), signed with the Brand's key
+)
 
 // ErrNoWebhook is returned for an id that no endpoint of the Brand has.
 var ErrNoWebhook = errors.New("the brand has no such webhook endpoint")
@@ -54,7 +61,7 @@ func newWebhookSecret(ctx context.Context, sealer Sealer, brand BrandID, id stri
 // Webhooks lists the Brand's endpoints, those that are off too.
 func Webhooks(ctx context.Context, db *DB, brand BrandID) ([]Webhook, error) {
 	const q = `
-		SELECT id, url, events, enabled, note, former_until, created_at FROM webhook_endpoints
+		SELECT id, url, events, format, enabled, note, former_until, created_at FROM webhook_endpoints
 		 WHERE brand_id = @brand ORDER BY created_at, id`
 	list, err := All[Webhook](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
 	if err != nil {

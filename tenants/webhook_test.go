@@ -115,9 +115,9 @@ func TestWebhooksAreCheckedWhenSaved(t *testing.T) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	_, _, err := tenants.CreateWebhook(t.Context(), editor(w), w.Master, tenants.Site{}, w.Hotel.ID, tenants.WebhookDraft{URL: "https://hotel.example/", Events: []string{"grant.*"}})
-	if err == nil {
-		t.Error("an event that there is not")
+	_, _, err := tenants.CreateWebhook(t.Context(), editor(w), w.Master, tenants.Site{}, w.Hotel.ID, tenants.WebhookDraft{URL: "https://hotel.example/", Events: []string{"grant.*"}, Format: "xml"})
+	if p, ok := errors.AsType[tenants.Problems](err); !ok || len(p) != 2 || p[0].Field != "format" || p[1].Field != "events" {
+		t.Errorf("an event and a format that there are not: %v", err)
 	}
 	if n := w.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 0 {
 		t.Errorf("%d were saved", n)

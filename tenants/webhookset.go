@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -24,10 +25,12 @@ const (
 // mostWebhooks bounds the deliveries that one event can become.
 const mostWebhooks = 10
 
-// WebhookDraft is an endpoint as it is asked for. No events are all events.
+// WebhookDraft is an endpoint as it is asked for. No events are all events, and no
+// format is FormatJSON.
 type WebhookDraft struct {
 	URL    string   `json:"url"`
 	Events []string `json:"events"`
+	Format string   `json:"format,omitempty"`
 }
 
 // Check returns every mistake in the draft.
@@ -42,6 +45,9 @@ func (d WebhookDraft) Check(site Site) Problems {
 	case err != nil:
 		_, why, _ := strings.Cut(err.Error(), ": ")
 		p.add("url", "is no address that we call: "+why, "give a public https address without user, port or fragment")
+	}
+	if d.Format != "" {
+		p.oneOf("format", d.Format, FormatJSON, FormatSET)
 	}
 	for i, e := range d.Events {
 		p.oneOf("events", e, WebhookEvents()...)
@@ -62,26 +68,29 @@ func CreateWebhook(ctx context.Context, edit Editor, sealer Sealer, site Site, b
 	if len(d.Events) == 0 {
 		d.Events = WebhookEvents()
 	}
-	w := Webhook{ID: strings.ToLower(rand.Text()[:webhookIDSize]), URL: d.URL, Events: d.Events, Enabled: true}
+	w := Webhook{
+		ID: strings.ToLower(rand.Text()[:webhookIDSize]), URL: d.URL, Events: d.Events, Enabled: true,
+		Format: cmp.Or(d.Format, FormatJSON),
+	}
 	// Sealing may ask a key store, and no transaction waits for one.
 	secret, sealed, err := newWebhookSecret(ctx, sealer, brand, w.ID)
 	if err != nil {
 		return Webhook{}, "", err
 	}
 	const q = `
-		INSERT INTO webhook_endpoints (brand_id, id, url, events, secret_sealed, enabled, created_at)
-		SELECT @brand, @id, @url, @events, @sealed, true, @now
+		INSERT INTO webhook_endpoints (brand_id, id, url, events, format, secret_sealed, enabled, created_at)
+		SELECT @brand, @id, @url, @events, @format, @sealed, true, @now
 		 WHERE (SELECT count(*) FROM webhook_endpoints WHERE brand_id = @brand AND enabled) < @most`
 	// The URL may hold something secret, so the trail has the id alone.
 	err = edit.change(ctx, brand, "create webhook", func(e *Edit) error {
 		w.CreatedAt = e.Now
 		tag, err := e.Exec(ctx, q, pgx.NamedArgs{
-			"brand": brand, "id": w.ID, "url": w.URL, "events": w.Events, "sealed": sealed, "now": e.Now, "most": mostWebhooks,
+			"brand": brand, "id": w.ID, "url": w.URL, "events": w.Events, "format": w.Format, "sealed": sealed, "now": e.Now, "most": mostWebhooks,
 		})
 		if err == nil && tag.RowsAffected() == 0 {
 			return Problems{{Field: "url", Say: "would be one endpoint too many", Mend: "turn another off; " + count(mostWebhooks) + " may be on"}}
 		}
-		e.Note("webhook.created", map[string]any{"endpoint": w.ID, "events": w.Events})
+		e.Note("webhook.created", map[string]any{"endpoint": w.ID, "events": w.Events, "format": w.Format})
 		return err
 	})
 	if err != nil {

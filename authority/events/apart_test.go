@@ -196,6 +196,35 @@ func TestTheOutboxIsKeptTidy(t *testing.T) {
 	}
 }
 
+// R52, R84: who was killed with deliveries in hand comes back for none of them. Another
+// looks when the claim has run out, however long the queue takes to miss him.
+func TestWhatAKilledWorkerHeldIsTaken(t *testing.T) {
+	h := newHouse(t)
+	r := eventstest.New(t)
+	id, _ := h.endpoint(t, h.Hotel, r)
+	h.allow(t, "guest-7", "bookings:read")
+	const lease = 30 * time.Second
+	h.Exec(t, `UPDATE webhook_deliveries SET claimed_until = $1, attempts = 1, tries = 1`, h.Clock.Now().Add(lease))
+	h.Exec(t, `DELETE FROM river_job`) // one that is running is nobody's for a minute and a half
+	for range 2 {
+		if err := h.courier.Tidy(t.Context(), h.Hotel.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var at time.Time
+	if err := h.Owner.QueryRow(t.Context(), `SELECT min(scheduled_at) FROM river_job HAVING count(*) = 1`).Scan(&at); err != nil {
+		t.Fatal("one job: ", err)
+	}
+	if wait := time.Until(at); wait < lease-10*time.Second || wait > lease {
+		t.Errorf("it comes in %s", wait)
+	}
+	h.Clock.Advance(lease)
+	h.drain(t, id)
+	if got := r.Next(t, time.Second); got.Type != "grant.created" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Jobs stand outside the Brands' fence, so they hold ids and nothing else; and
 // the service may use them, but not the tables themselves.
 func TestJobsHoldIdsOnly(t *testing.T) {

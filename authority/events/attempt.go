@@ -64,6 +64,10 @@ func (c *Courier) attempt(ctx context.Context, to tenants.Receiver, d claimed, b
 		return outcome{words: "the URL does not parse"}
 	}
 	r.Header.Set("Content-Type", "application/json")
+	if to.Format == tenants.FormatSET { // RFC 8935 §2.1
+		r.Header.Set("Content-Type", "application/secevent+jwt")
+		r.Header.Set("Accept", "application/json")
+	}
 	Sign(r.Header, to.Keys, d.ID, c.now(), body)
 	resp, err := c.http.Do(r)
 	if err != nil {

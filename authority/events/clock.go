@@ -51,7 +51,8 @@ func (c *Courier) unset(ctx context.Context, l line, at time.Time) error {
 
 // Tidy removes what was delivered a week ago or died a season ago, ends what an
 // endpoint in trouble never had the time for, and rings for what is long due, as
-// after a backup was put back whose jobs were lost.
+// after a backup was put back whose jobs were lost. What somebody is at is looked at
+// when his claim runs out: he may have been killed, and the queue learns it late.
 func (c *Courier) Tidy(ctx context.Context, brand tenants.BrandID) error {
 	const (
 		day       = 24 * time.Hour
@@ -102,6 +103,28 @@ func (c *Courier) Tidy(ctx context.Context, brand tenants.BrandID) error {
 	})
 	if err != nil {
 		return fmt.Errorf("tidy the outbox of %s: %w", brand, err)
+	}
+	return c.watch(ctx, brand)
+}
+
+// watch has every endpoint looked at when the first claim on its deliveries runs out.
+func (c *Courier) watch(ctx context.Context, brand tenants.BrandID) error {
+	const q = `
+		SELECT endpoint_id, min(claimed_until) AS at FROM webhook_deliveries
+		 WHERE brand_id = @brand AND state = 'pending' AND claimed_until IS NOT NULL
+		 GROUP BY endpoint_id`
+	type row struct {
+		EndpointID string
+		At         time.Time
+	}
+	claims, err := tenants.All[row](ctx, c.db, brand, q, pgx.NamedArgs{"brand": brand})
+	if err != nil {
+		return fmt.Errorf("look for claims on deliveries of %s: %w", brand, err)
+	}
+	for _, claim := range claims {
+		if err := c.set(ctx, line{brand, claim.EndpointID}, claim.At); err != nil {
+			return err
+		}
 	}
 	return nil
 }

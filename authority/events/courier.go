@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/egress"
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,7 @@ type Courier struct {
 	log       *slog.Logger
 	count     counters
 	edit      tenants.Editor
+	signer    authority.Signer
 	work      *river.Client[pgx.Tx]
 	stopping  chan struct{}
 
@@ -56,6 +58,8 @@ type line struct {
 type Config struct {
 	DB     *tenants.DB
 	Sealer tenants.Sealer
+	// Signer signs Security Event Tokens.
+	Signer authority.Signer
 	Now    func() time.Time
 	Log    *slog.Logger
 	// AllowLoopback lets endpoints be on this machine, for development only.
@@ -72,7 +76,7 @@ func NewCourier(c Config) (*Courier, error) {
 		return nil, err
 	}
 	k := &Courier{
-		edit:   c.Edit,
+		edit: c.Edit, signer: c.Signer,
 		Outbox: outbox, receivers: tenants.NewReceivers(c.DB, c.Sealer, c.Now), log: c.Log,
 		http: egress.New(egress.Config{
 			AllowLoopback: c.AllowLoopback, Timeout: patience, UserAgent: "Countersign-Webhooks",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,8 +97,10 @@ func (c *Courier) deliver(ctx context.Context, l line, to tenants.Receiver, batc
 	}
 	bodies := make(map[int64][]byte, len(found))
 	for _, e := range found {
-		if bodies[e.Seq], err = Message(e); err != nil {
-			return err
+		at := slices.IndexFunc(batch, func(d claimed) bool { return d.Seq == e.Seq })
+		if bodies[e.Seq], err = c.letter(ctx, l, to, batch[at], e); err != nil {
+			// The endpoint is not to blame, and none of its attempts is spent.
+			return errors.Join(err, c.unclaim(ctx, l, batch))
 		}
 	}
 	var wg sync.WaitGroup
@@ -113,6 +116,22 @@ func (c *Courier) deliver(ctx context.Context, l line, to tenants.Receiver, batc
 	}
 	wg.Wait()
 	return errors.Join(append(failed, ctx.Err())...)
+}
+
+// unclaim gives back what was claimed and could not be attempted.
+func (c *Courier) unclaim(ctx context.Context, l line, batch []claimed) error {
+	const q = `
+		UPDATE webhook_deliveries d SET claimed_until = NULL, tries = tries - 1
+		  FROM unnest(@ids::uuid[], @attempts::int[]) AS b (id, attempts)
+		 WHERE d.brand_id = @brand AND d.id = b.id AND d.state = 'pending' AND d.attempts = b.attempts`
+	ids, attempts := make([]uuid.UUID, len(batch)), make([]int, len(batch))
+	for i, d := range batch {
+		ids[i], attempts[i] = d.ID, d.Attempts
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, err := c.db.Exec(ctx, l.brand, q, pgx.NamedArgs{"brand": l.brand, "ids": ids, "attempts": attempts})
+	return err
 }
 
 // settle notes what came of an attempt. A claim that ran out and was taken by

@@ -58,7 +58,7 @@ func newHouse(t testing.TB) *house {
 func (h *house) newCourier(t testing.TB) *events.Courier {
 	t.Helper()
 	c, err := events.NewCourier(events.Config{
-		DB: h.DB, Sealer: h.Master, Now: h.Clock.Now, AllowLoopback: true,
+		DB: h.DB, Sealer: h.Master, Signer: h.NewKeys(), Now: h.Clock.Now, AllowLoopback: true,
 		Edit: h.Authority(nil).Editor(authority.ByUpkeep()),
 		Log:  slog.New(slog.NewTextHandler(h.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

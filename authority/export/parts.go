@@ -185,6 +185,7 @@ func writeWebhooks(ctx context.Context, a Archive, m *Manifest, out *output) err
 		ID        string    `json:"id"`
 		URL       string    `json:"url"`
 		Events    []string  `json:"events"`
+		Format    string    `json:"format"`
 		Enabled   bool      `json:"enabled"`
 		CreatedAt time.Time `json:"created_at"`
 	}
@@ -194,7 +195,7 @@ func writeWebhooks(ctx context.Context, a Archive, m *Manifest, out *output) err
 	}
 	view := make([]webhook, len(all))
 	for i, h := range all {
-		view[i] = webhook{h.ID, h.URL, h.Events, h.Enabled, h.CreatedAt}
+		view[i] = webhook{h.ID, h.URL, h.Events, h.Format, h.Enabled, h.CreatedAt}
 	}
 	return out.whole(view)
 }

@@ -85,9 +85,10 @@ func NewKeys(c Config) *Keys {
 
 // The types of JWS we sign, as their typ header.
 const (
-	TypToken      = "at+jwt"           // RFC 9068
-	TypReceipt    = "pact-receipt+jws" // PACT §5.6
-	TypStatusList = "statuslist+jwt"   // Token Status List
+	TypToken         = "at+jwt"           // RFC 9068
+	TypReceipt       = "pact-receipt+jws" // PACT §5.6
+	TypStatusList    = "statuslist+jwt"   // Token Status List
+	TypSecurityEvent = "secevent+jwt"     // RFC 8417
 	// Of the log of receipts (authority/receiptlog).
 	TypTaskReceipt = "pact-task-receipt+jws"
 	TypCheckpoint  = "countersign-checkpoint+jws"
@@ -195,7 +196,7 @@ func (k *Keys) load(ctx context.Context, brand tenants.BrandID) (*keySet, error)
 			kid: r.KID, backend: r.Backend, version: Version(r.Version), alg: r.Alg, state: r.State,
 			public: public, jwk: r.PublicJWK, header: make(map[string]string),
 		}
-		for _, typ := range []string{TypToken, TypReceipt, TypStatusList, TypTaskReceipt, TypCheckpoint} {
+		for _, typ := range []string{TypToken, TypReceipt, TypStatusList, TypSecurityEvent, TypTaskReceipt, TypCheckpoint} {
 			h, err := json.Marshal(struct {
 				Alg Alg    `json:"alg"`
 				KID string `json:"kid"`

@@ -33,7 +33,7 @@ type args struct {
 	dev                                   bool
 	grants                                grantArgs
 	audit                                 auditArgs
-	events, state                         string
+	events, state, format                 string
 	atOnce                                bool
 	settingArgs
 	out io.Writer

@@ -29,7 +29,7 @@ func runWebhook(ctx context.Context, argv []string, _ io.Reader, stdout, stderr 
 		}
 	}
 	return operation{
-		noun: "webhook", about: "create | list | rotate | disable | enable | deliveries | replay --brand ID [--url URL --events grant.revoked,…] [--id ID]",
+		noun: "webhook", about: "create | list | rotate | disable | enable | deliveries | replay --brand ID [--url URL --events grant.revoked,… --format json|set] [--id ID]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"create": createWebhook, "list": listWebhooks, "rotate": rotateWebhook,
 			"disable": enable(false), "enable": enable(true),
@@ -43,6 +43,7 @@ func flagsWebhook(s settings, a *args) {
 	s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 	s.StringVar(&a.url, "url", "", "https `URL` that is to be called")
 	s.StringVar(&a.events, "events", "", "comma-separated `list` of "+strings.Join(tenants.WebhookEvents(), ", ")+"; empty: all")
+	s.StringVar(&a.format, "format", tenants.FormatJSON, "json, or set: Security Event Tokens (RFC 8417, CAEP), signed with the Brand's key")
 	s.StringVar(&a.id, "id", "", "`id` of the endpoint, as list shows it; of replay, also that of a delivery")
 	s.StringVar(&a.state, "state", "", "deliveries only in this `state`: pending, delivered or dead")
 	s.BoolVar(&a.atOnce, "at-once", false, "rotate without a day in which the former secret signs too: somebody else may have it")
@@ -78,7 +79,7 @@ func createWebhook(ctx context.Context, pool *pgxpool.Pool, a args) error {
 			wanted = append(wanted, name)
 		}
 	}
-	draft, site := tenants.WebhookDraft{URL: a.url, Events: wanted}, tenants.Site{AllowLoopback: a.dev}
+	draft, site := tenants.WebhookDraft{URL: a.url, Events: wanted, Format: a.format}, tenants.Site{AllowLoopback: a.dev}
 	if !a.asOperator {
 		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
 			return asks.AskWebhook(ctx, edit, site, tenants.BrandID(a.brand), draft, "operator", "cli")
@@ -118,13 +119,13 @@ func listWebhooks(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tENABLED\tCREATED\tURL\tEVENTS\tNOTE")
+	fmt.Fprintln(w, "ID\tENABLED\tCREATED\tFORMAT\tURL\tEVENTS\tNOTE")
 	for _, e := range list {
 		note := e.Note
 		if e.FormerUntil != nil && e.FormerUntil.After(time.Now()) {
 			note = "the former secret signs too until " + e.FormerUntil.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\t%s\t%s\n", e.ID, e.Enabled, e.CreatedAt.UTC().Format(time.RFC3339), e.URL, strings.Join(e.Events, ","), note)
+		fmt.Fprintf(w, "%s\t%v\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Enabled, e.CreatedAt.UTC().Format(time.RFC3339), e.Format, e.URL, strings.Join(e.Events, ","), note)
 	}
 	return w.Flush()
 }

@@ -97,7 +97,7 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 	p.keys = signing.NewKeys(signing.Config{DB: p.db, Backends: backends, Log: c.log, Now: now})
 	var err error
 	p.courier, err = events.NewCourier(events.Config{
-		DB: p.db, Sealer: p.sealer, Now: now, Log: c.log, AllowLoopback: c.dev, Metrics: c.metrics,
+		DB: p.db, Sealer: p.sealer, Signer: p.keys, Now: now, Log: c.log, AllowLoopback: c.dev, Metrics: c.metrics,
 		Edit: func(ctx context.Context, brand tenants.BrandID, fn func(*tenants.Edit) error) error {
 			return p.authority.Editor(authority.ByUpkeep())(ctx, brand, fn) // which tells the courier in its turn
 		},

@@ -16,6 +16,7 @@ type hookView struct {
 	ID      string   `json:"id"`
 	URL     string   `json:"url"`
 	Events  []string `json:"events"`
+	Format  string   `json:"format"` // json, or set: a Security Event Token (RFC 8417)
 	Enabled bool     `json:"enabled"`
 	Note    string   `json:"note"` // why it is not enabled
 	// FormerUntil is how long the former secret signs too, after a rotation.

@@ -83,7 +83,7 @@ func (h *Handler) routes() []route {
 		{method: put, path: "agents", serve: h.setAgent, says: "Allow or deny an agent, or leave it to the rule", takes: agentBody{"https://agent.example", &no}, status: ok, gives: exampleAgents},
 
 		{method: get, path: "webhooks", serve: h.listHooks, says: "Where the Brand is told of its grants, without the secrets", status: ok, gives: exampleHooks},
-		{method: post, path: "webhooks", serve: h.createHook, says: "Ask an owner for an endpoint; the owner is shown its secret. No events: all of them", takes: tenants.WebhookDraft{URL: "https://hotel.example/hooks/countersign", Events: []string{"grant.revoked"}}, status: later, gives: exampleChange},
+		{method: post, path: "webhooks", serve: h.createHook, says: "Ask an owner for an endpoint; the owner is shown its secret. No events: all of them. format is json, or set for Security Event Tokens (RFC 8417, CAEP)", takes: tenants.WebhookDraft{URL: "https://hotel.example/hooks/countersign", Events: []string{"grant.revoked"}, Format: tenants.FormatJSON}, status: later, gives: exampleChange},
 		{method: post, path: "webhooks/{id}/rotate", serve: h.rotateHook, says: "Ask an owner to replace the secret; both sign for a day", status: later, gives: exampleChange},
 		{method: post, path: "webhooks/{id}/disable", serve: h.switchHook(false), says: "Stop at once; what was still to be sent is kept for replay", status: ok, gives: exampleHooks},
 		{method: post, path: "webhooks/{id}/enable", serve: h.switchHook(true), says: "Undo disable", status: ok, gives: exampleHooks},
@@ -181,7 +181,7 @@ var (
 	}
 	exampleAPIKeys = apiKeysReply{[]apiKeyReply{{ID: "abcdefghijkl", Name: "checkout", Rights: []tenants.Right{"introspect"}, CreatedAt: exampleTime}}}
 	exampleHooks   = hooksReply{[]hookView{{
-		ID: "abcdefghijkl", URL: "https://hotel.example/hooks/countersign", Events: []string{"grant.revoked"}, Enabled: true, CreatedAt: exampleTime,
+		ID: "abcdefghijkl", URL: "https://hotel.example/hooks/countersign", Events: []string{"grant.revoked"}, Format: tenants.FormatJSON, Enabled: true, CreatedAt: exampleTime,
 	}}}
 	exampleStatus     = http.StatusNoContent
 	exampleDeliveries = deliveriesReply{Deliveries: []deliveryView{{

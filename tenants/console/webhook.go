@@ -57,6 +57,7 @@ func (v *visit) tellWebhook(status int, w tenants.Webhook, notices ...ui.Notice)
 			{Name: v.text("console.webhooks.url"), Code: w.URL},
 			{Name: v.text("console.webhooks.state"), Text: ui.Plain(v.webhookState(w))},
 			{Name: v.text("console.webhooks.events"), Text: ui.Plain(v.wants(w))},
+			{Name: v.text("console.webhook.format"), Text: v.say("console.webhook.format." + w.Format)},
 			{Name: v.text("console.webhook.made"), Text: ui.Plain(v.date(w.CreatedAt))},
 		},
 		Back: v.link("console.webhook.back", pageOf(v.brand.ID, "webhooks")),

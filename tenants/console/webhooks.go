@@ -113,13 +113,14 @@ func (v *visit) newWebhookForm(wrong error) pages.Section {
 				Name: "url", Label: v.text("console.webhooks.url"), Hint: v.text("console.webhooks.url.hint"), Kind: "url", Plain: true,
 				Longest: 2000, Value: v.form.Get("url"), Problem: bad["url"],
 			}},
+			Check: &pages.Check{Name: "format", Value: tenants.FormatSET, Label: v.text("console.webhooks.set"), Checked: v.form.Get("format") == tenants.FormatSET},
 		},
 	}
 }
 
 // addWebhook is POST webhooks.
 func (v *visit) addWebhook() error {
-	d := tenants.WebhookDraft{URL: strings.TrimSpace(v.form.Get("url"))}
+	d := tenants.WebhookDraft{URL: strings.TrimSpace(v.form.Get("url")), Format: v.form.Get("format")}
 	for _, e := range tenants.WebhookEvents() {
 		if v.form.Has("event-" + e) {
 			d.Events = append(d.Events, e)

@@ -36,7 +36,10 @@ type PasskeyAsk struct {
 }
 
 // A Check is a box to tick.
-type Check struct{ Name, Value, Label string }
+type Check struct {
+	Name, Value, Label string
+	Checked            bool
+}
 
 // TellView is a page that says something and shows the way on.
 type TellView struct {
