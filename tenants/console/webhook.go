@@ -57,7 +57,7 @@ func (v *visit) tellWebhook(status int, w tenants.Webhook, notices ...ui.Notice)
 			{Name: v.text("console.webhooks.url"), Code: w.URL},
 			{Name: v.text("console.webhooks.state"), Text: ui.Plain(v.webhookState(w))},
 			{Name: v.text("console.webhooks.events"), Text: ui.Plain(v.wants(w))},
-			{Name: v.text("console.webhook.format"), Text: v.say("console.webhook.format." + w.Format)},
+			{Name: v.text("console.webhook.format"), Text: v.webhookFormat(w)},
 			{Name: v.text("console.webhook.made"), Text: ui.Plain(v.date(w.CreatedAt))},
 		},
 		Back: v.link("console.webhook.back", pageOf(v.brand.ID, "webhooks")),
@@ -85,6 +85,13 @@ func (v *visit) tellWebhook(status int, w tenants.Webhook, notices ...ui.Notice)
 		view.Ways = v.webhookWays(w, dead)
 	}
 	return v.render(status, pages.Thing(view))
+}
+
+func (v *visit) webhookFormat(w tenants.Webhook) ui.Phrase {
+	if w.Format == tenants.FormatSET {
+		return v.say("console.webhook.format.set")
+	}
+	return v.say("console.webhook.format.json")
 }
 
 // webhookWays are what can be done with the endpoint as it now stands.
