@@ -102,6 +102,8 @@ func (o operation) flags(s settings, a *args) {
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 		s.BoolVar(&a.test, "test", false, "for trying things out: also Brands that have proved no domain work with it")
 		s.StringVar(&a.contact, "contact", "", "`text`: whom to ask about it")
+		s.StringVar(&a.file, "f", "", "`file`: a picture, for logo: PNG, JPEG, WebP or GIF; - is standard input, none takes the logo away")
+		s.StringVar(&a.save, "save", "", "`file` to write the logo to as it is shown, that of an application too, instead of setting it")
 	case "secrets":
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
@@ -161,20 +163,16 @@ func rules(pool *pgxpool.Pool) *authority.Authority {
 }
 
 func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	registry := func(pool *pgxpool.Pool, a args) *agent.Registry {
-		return agent.NewRegistry(agent.RegistryConfig{
-			DB: pool, AllowLoopback: a.dev, Now: time.Now, Note: rules(pool).NoteAgent(authority.ByOperator()),
-		})
-	}
+	registry := agentRegistry
 	enable := func(on bool) func(context.Context, *pgxpool.Pool, args) error {
 		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 			return registry(pool, a).SetEnabled(ctx, a.issuer, on)
 		}
 	}
 	return operation{
-		noun: "agent", about: "list | show | add | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
+		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent,
+			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent, "logo": logoAgent,
 			"approve": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return registry(pool, a).Approve(ctx, a.issuer)
 			},
@@ -190,9 +188,9 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 					return err
 				}
 				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tKEYS")
+				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tLOGO\tKEYS")
 				for _, one := range all {
-					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.JWKSURI)
+					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.Logo != "", one.JWKSURI)
 				}
 				return w.Flush()
 			},

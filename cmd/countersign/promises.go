@@ -37,7 +37,18 @@ var promises = map[string]promise{
 		return a.issuer + " is disabled: no Brand recognises it until agent enable"
 	}},
 
-	"agent show":    {needs: []string{"issuer"}},
+	"agent show": {needs: []string{"issuer"}},
+	"agent logo": {needs: []string{"issuer"}, also: func(a args) error {
+		if (a.file == "") == (a.save == "") {
+			return errors.New("name one of -f, to set it, and --save, to look at it")
+		}
+		return nil
+	}, said: func(a args) string {
+		if a.save != "" {
+			return "the logo of " + a.issuer + " is in " + a.save
+		}
+		return "the logo of " + a.issuer + " is changed"
+	}},
 	"tenant list":   {},
 	"agent check":   {needs: []string{"issuer"}},
 	"agent pending": {},

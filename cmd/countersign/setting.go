@@ -41,6 +41,7 @@ type settingArgs struct {
 	maxAge      int
 	test        bool // of agent
 	contact     string
+	save        string // of agent logo
 }
 
 // pairs collects --set NAME=VALUE.

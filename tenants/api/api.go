@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -269,13 +270,16 @@ func write(w http.ResponseWriter, status int, contentType string, v any) {
 // read decodes a small JSON body strictly: a misspelt member is a mistake to be
 // told, not to be passed over.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
-	const largest = 64 << 10
+	return readUpTo(w, r, into, 64<<10)
+}
+
+func readUpTo(w http.ResponseWriter, r *http.Request, into any, largest int64) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return problem{Title: "Send JSON", Status: http.StatusUnsupportedMediaType}
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
 	if err != nil {
-		return problem{Title: "The body breaks off, or is larger than 64 KiB", Status: http.StatusBadRequest}
+		return problem{Title: "The body breaks off, or is larger than " + strconv.FormatInt(largest>>10, 10) + " KiB", Status: http.StatusBadRequest}
 	}
 	return decode(raw, into)
 }

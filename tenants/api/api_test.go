@@ -81,7 +81,10 @@ func newAdmin(t *testing.T) *admin {
 			_, err := tenants.AgentEndpointOf(ctx, w.DB, brand)
 			return tenants.AgentTried{Took: time.Second, Text: "Hello."}, err
 		},
-		Apply: func(_ context.Context, _ api.Application, token string) (string, error) {
+		Apply: func(_ context.Context, asked api.Application, token string) (string, error) {
+			if len(asked.Logo) > 0 && string(asked.Logo) != "picture" && len(asked.Logo) != tenants.LargestLogo {
+				return "not as it was sent", nil
+			}
 			if token != "proof" {
 				return "no proof", nil
 			}

@@ -163,6 +163,9 @@ func schema(t reflect.Type) object {
 	case reflect.Struct:
 		return structSchema(t)
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return object{"type": "string", "contentEncoding": "base64"}
+		}
 		return object{"type": "array", "items": schema(t.Elem())}
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": schema(t.Elem())}
