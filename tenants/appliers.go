@@ -80,7 +80,8 @@ type loginChange struct{ Connection Connection }
 // AskInterface asks for a move of the interface. What would be refused is told
 // now, and not to the owner.
 func (a *Asks) AskInterface(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface, by, channel string) (PendingChange, error) {
-	want, err := CheckInterface(ctx, edit, site, brand, want, false)
+	m := move{site: site, want: want, confirmed: true, later: true}
+	want, err := m.try(ctx, edit, brand)
 	if err != nil {
 		return PendingChange{}, err
 	}

@@ -128,6 +128,12 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.id, "id", "", "`id` of the key, as list shows it")
 		o.sealFlags(s, a)
 		asOperator(s, a)
+	case "tenant":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand that made the Provider, or belongs to it")
+		s.StringVar(&a.name, "name", "", "`text`: what the organisation is called")
+		s.StringVar(&a.audience, "audience", "", "`text` that pa-jwts name in aud, where the Provider is made; it never changes")
+		s.StringVar(&a.publicURL, "public-url", "", "`URL` of the service's own origin")
+		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	case "webhook":
 		flagsWebhook(s, a)
 		asOperator(s, a)

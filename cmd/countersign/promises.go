@@ -49,7 +49,11 @@ var promises = map[string]promise{
 		}
 		return "the logo of " + a.issuer + " is changed"
 	}},
-	"tenant list":   {},
+	"tenant list": {},
+	"tenant show": {needs: []string{"brand"}},
+	"tenant name": {needs: []string{"brand", "name"}, said: func(a args) string {
+		return fmt.Sprintf("the Provider of %s is called %q", a.brand, a.name)
+	}},
 	"agent check":   {needs: []string{"issuer"}},
 	"agent pending": {},
 	"agent approve": {needs: []string{"issuer"}, said: func(a args) string {

@@ -56,6 +56,9 @@ func (h *Handler) routes() []route {
 		{method: put, path: "interface", serve: h.putInterface, says: "Ask an owner to move it; every grant ends then", takes: interfaceBody{Mode: "fronted", URL: "https://agents.hotel.example"}, status: later, gives: exampleChange},
 		{method: post, path: "interface/check", serve: h.checkInterface, looks: true, says: "Read the Brand through its public URLs as a strict agent does", status: ok, gives: exampleLines},
 
+		{method: get, path: "providers", serve: h.listProviders, says: "The organisation whose audience agents name, and the Brands that share it; with the one that this Brand made", status: ok, gives: exampleProviders},
+		{method: put, path: "providers/own", serve: h.nameProvider, says: "Name the Provider that this Brand made, or make it; nothing moves by that, and its audience never changes. Another Brand of the same owner joins it by PUT interface", takes: providerBody{Name: "Harbor Hotels"}, status: ok, gives: exampleProviders},
+
 		{method: get, path: "agent-endpoint", serve: h.getAgentEndpoint, says: "Where a hosted Brand's own agent is called", status: ok, gives: exampleAgentEndpoint},
 		{method: put, path: "agent-endpoint", serve: h.putAgentEndpoint, says: "Ask an owner to have it called elsewhere, or with an empty url nowhere; the owner is shown the secret", takes: urlBody{exampleAgentEndpoint.URL}, status: later, gives: exampleChange},
 		{method: post, path: "agent-endpoint/rotate", serve: h.rotateAgentSecret, says: "Ask an owner to replace the secret; both sign for a day", status: later, gives: exampleChange},
@@ -151,6 +154,10 @@ var (
 		Host: "hotel.example", State: "proven", Token: "countersign-proof=abc", File: "https://hotel.example/.well-known/countersign-proof",
 		Record: "_countersign.hotel.example", ProvenAt: &exampleTime, CheckedAt: &exampleTime,
 	}
+	exampleProviders = providersReply{[]tenants.ProviderView{{
+		ID: "harbor-hotel", Name: "Harbor Hotels", Audience: "urn:countersign:provider:harbor-hotel", Own: true, Present: true,
+		Brands: []tenants.BrandID{"harbor-hotel", "harbor-spa"},
+	}}}
 	exampleInterface = tenants.Interface{
 		Mode: tenants.Fronted, URL: "https://agents.hotel.example", Provider: "harbor-hotel",
 		Audience: "urn:countersign:provider:harbor-hotel", Issuer: "https://agents.hotel.example/oauth",

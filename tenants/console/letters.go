@@ -57,7 +57,7 @@ func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
 			n.ByName = l.Text("console.actor.operator")
 		}
 		m := h.compose(l, n.Email, noticeKey(n.Kind), "brand", b.Name, "person", n.ByName, "until", l.DateTime(n.CreatedAt.Add(tenants.ClosedFor).UTC()),
-			"what", what(l, n.Kind), "date", l.DateTime(n.CreatedAt.UTC()), "url", h.PublicURL+pageOf(id, "members"))
+			"what", what(l, n.Kind), "about", n.About, "date", l.DateTime(n.CreatedAt.UTC()), "url", h.PublicURL+pageOf(id, "members"))
 		if err = h.Mail.Send(ctx, m); err == nil {
 			err = tenants.NoticeSent(ctx, h.DB, id, n.ID, h.now())
 		}
@@ -73,6 +73,8 @@ func noticeKey(event string) string {
 	switch event {
 	case eventRecoveryAsked:
 		return "wait"
+	case tenants.EventProviderJoined:
+		return "joined"
 	case tenants.EventClosed:
 		return "closed"
 	}

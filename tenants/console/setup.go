@@ -37,6 +37,7 @@ func warnings(problems map[string]string) []ui.Notice {
 var fieldNames = map[string]string{
 	"host": "console.domains.host", "mode": "console.interface.mode", "interface_url": "console.interface.url",
 	"provider": "console.interface.provider", "audience": "console.interface.audience", "confirm": "console.move.confirm",
+	"provider_name": "console.provider.called", "provider_audience": "console.provider.aud",
 	"issuer": "console.connect.issuer", "client_id": "console.connect.client", "client_secret": "console.connect.secret",
 	"auth": "console.connect.auth", "subject_claim": "console.connect.claim", "scopes": "console.connect.scopes",
 	"login_url": "console.ownlogin.url", "jwks_uri": "console.ownlogin.keys", "login_origin": "console.ownlogin.origin",
