@@ -65,7 +65,9 @@ type Notice struct {
 	Kind      string    // the event
 	Email     string    // to whom, as they write it
 	Language  string
-	ByName    string // who did it
+	ByName    string // the member who did it; empty: nobody who is one
+	By        Asker  `db:"-"` // who did it or asks for it, and is none
+	Change    string // the kind of the change that waits, if the event is that
 	About     string // the Brand that it tells of, where that is another
 	CreatedAt time.Time
 }
@@ -79,11 +81,22 @@ func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]
 		 WHERE n.brand_id = @brand AND n.person_id = p.id AND n.sent_at IS NULL
 		   AND (n.claimed_at IS NULL OR n.claimed_at < @stale)
 		RETURNING n.id, n.kind, p.email_typed AS email, p.language, n.created_at, coalesce(n.detail->>'about', '') AS about,
-		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name`
+		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name,
+		          coalesce(n.detail->>'asked_by', '') AS asked_by, coalesce(n.detail->>'channel', '') AS channel,
+		          coalesce(n.detail->>'change', '') AS change`
 	const patience = 5 * time.Minute
-	out, err := All[Notice](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
+	type row struct {
+		Notice
+		AskedBy, Channel string
+	}
+	all, err := All[row](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
 	if err != nil {
 		return nil, fmt.Errorf("claim notices of %s: %w", brand, err)
+	}
+	out := make([]Notice, len(all))
+	for i, r := range all {
+		out[i] = r.Notice
+		out[i].By = Asker{Name: r.AskedBy, Channel: r.Channel}
 	}
 	return out, nil
 }

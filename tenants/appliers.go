@@ -69,7 +69,11 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 			return RotateAPIKey(ctx, edit, brand, p.ID, RotateOverlap)
 		},
 	}
-	maps.Copy(all, memberAppliers())
+	maps.Copy(all, askedAppliers(db, site))
+	maps.Copy(all, ownerDecides(
+		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
+		ChangeSigningNext, ChangeSigningRetire,
+	))
 	return all
 }
 

@@ -73,8 +73,14 @@ func (e *Edit) tellJoined(ctx context.Context, provider string) error {
 		if err := Enter(ctx, e.Tx, other); err != nil {
 			return err
 		}
-		act := Act{Brand: other, By: e.Member, Event: EventProviderJoined, About: string(e.Brand), Now: e.Now}
-		if err := act.tellOwners(ctx, e.Tx); err != nil {
+		var err error
+		if e.Member != uuid.Nil {
+			err = Act{Brand: other, By: e.Member, Event: EventProviderJoined, About: string(e.Brand), Now: e.Now}.tellOwners(ctx, e.Tx)
+		} else {
+			operator := Asker{Name: "operator", Channel: "cli"}
+			err = operator.tell(ctx, e.Tx, other, EventProviderJoined, map[string]any{"about": e.Brand}, 0, e.Now)
+		}
+		if err != nil {
 			return err
 		}
 		if other == e.Brand {

@@ -45,7 +45,7 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	edit := operatorEdits(pool)
-	opens, err := f.TakeOpening(ctx, tenants.NewDB(pool))
+	rule, restored, err := a.takeAsked(ctx, pool, &f)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,11 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	for _, fact := range facts {
 		printFact(a.out, fact)
 	}
-	if opens {
-		fmt.Fprintln(a.out, "agents: open (any agent that can be discovered may ask)")
+	if rule != "" {
+		fmt.Fprintf(a.out, "agents: %s (more agents may ask)\n", rule)
+	}
+	for _, id := range restored {
+		fmt.Fprintln(a.out, "scope.restored", id)
 	}
 	moves, err := a.movesInterface(ctx, pool, f)
 	if err != nil {
@@ -72,12 +75,17 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	switch {
-	case len(facts) == 0 && !opens && !moves && !logs && !turns:
+	case len(facts) == 0 && rule == "" && len(restored) == 0 && !moves && !logs && !turns:
 		fmt.Fprintf(a.out, "%s is as the file says\n", a.brand)
 		return nil
 	case !a.yes:
 		fmt.Fprintln(a.out, "nothing has changed; --yes makes it so")
 		return nil
+	}
+	if !a.asOperator && (rule != "" || len(restored) > 0 || moves || logs || turns) {
+		if _, err := a.asks(pool); err != nil { // nothing is done by half
+			return err
+		}
 	}
 	if len(facts) > 0 {
 		if err := tenants.ApplyFile(ctx, edit, site, f); err != nil {
@@ -85,8 +93,14 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		}
 		fmt.Fprintf(a.out, "done: %d changes\n", len(facts))
 	}
-	if opens {
-		if err := a.open(ctx, pool); err != nil {
+	if rule != "" {
+		if err := a.widen(ctx, pool, site, rule); err != nil {
+			return err
+		}
+	}
+	for _, id := range restored {
+		a.scope = id
+		if err := restoreScope(ctx, pool, a); err != nil {
 			return err
 		}
 	}
@@ -104,6 +118,17 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return a.callElsewhere(ctx, pool, *f.AgentEndpoint)
 	}
 	return nil
+}
+
+// takeAsked takes out of the file what is only asked for: that more agents may ask,
+// and scopes that come back. The operator restores scopes with the rest of the file.
+func (a args) takeAsked(ctx context.Context, pool *pgxpool.Pool, f *tenants.File) (rule string, restored []string, err error) {
+	db := tenants.NewDB(pool)
+	rule, err = f.TakeWidening(ctx, db)
+	if err == nil && !a.asOperator {
+		restored, err = f.TakeRestored(ctx, db)
+	}
+	return rule, restored, err
 }
 
 // movesInterface says whether the file has the Brand elsewhere.

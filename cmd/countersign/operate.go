@@ -114,7 +114,8 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
-		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
+		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made, or an owner is asked")
+		asOperator(s, a)
 	case "member":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.email, "email", "", "`address` that is invited")
@@ -216,7 +217,7 @@ func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 	brand := operation{
 		noun: "brand", about: "list | pause | resume | close | export | show | set | apply | check | logo | move --brand ID …; and brand domain",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"pause": set(tenants.Stop), "resume": set(tenants.Start), "close": closeBrand,
+			"pause": set(tenants.Stop), "resume": resumeBrand, "close": closeBrand,
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				d := tenants.NewDirectory(tenants.NewDB(pool), time.Now)
 				ids, err := d.IDs(ctx)

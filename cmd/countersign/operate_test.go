@@ -159,7 +159,7 @@ func TestSuccessIsSaid(t *testing.T) {
 		{"user suspend --subject guest-7 --brand " + hotel, "guest-7 is suspended at " + hotel},
 		{"user resume --subject guest-7 --brand " + hotel, "guest-7 is not suspended"},
 		{"brand pause --brand " + hotel, hotel + " is paused"},
-		{"brand resume --brand " + hotel, hotel + " is active"},
+		{"brand resume --as-operator --brand " + hotel, hotel + " is active"},
 		{"agent add --name Bo --issuer https://bo.example --jwks-uri https://bo.example/jwks.json", "https://bo.example (Bo) is registered"},
 		{"tenant name --name Harbors --brand " + hotel, "the Provider of " + hotel + " is called"},
 		{"agent logo --issuer https://bo.example -f " + picture, "the logo of https://bo.example is changed"},
@@ -255,7 +255,7 @@ func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
 	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	mistyped := filepath.Join(t.TempDir(), "mastr.key")
-	rotate := []string{"keys", "rotate", "--brand", string(w.Hotel.ID), "--database-url", database}
+	rotate := []string{"keys", "rotate", "--as-operator", "--brand", string(w.Hotel.ID), "--database-url", database}
 	for what, extra := range map[string][]string{
 		"no master key":         nil,
 		"a mistyped master key": {"--master-key-file", mistyped},
@@ -302,7 +302,7 @@ func TestOperatorsLeaveATrail(t *testing.T) {
 	}
 	for event, line := range map[string][]string{
 		"agent.disabled": {"agent", "disable", "--issuer", authoritytest.Agent},
-		"key.retired":    {"keys", "retire", "--brand", string(w.Hotel.ID), "--kid", next.KID},
+		"key.retired":    {"keys", "retire", "--as-operator", "--brand", string(w.Hotel.ID), "--kid", next.KID},
 	} {
 		if code, _, stderr := typed(t, append(line, "--database-url", database)...); code != 0 {
 			t.Fatalf("%v: %d %s", line, code, stderr)

@@ -67,9 +67,7 @@ var promises = map[string]promise{
 	"brand pause": {needs: []string{"brand"}, said: func(a args) string {
 		return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
 	}},
-	"brand resume": {needs: []string{"brand"}, said: func(a args) string {
-		return a.brand + " is active"
-	}},
+	"brand resume": {needs: []string{"brand"}},
 	"brand close": {needs: []string{"brand"}, also: func(a args) error {
 		if a.yes {
 			return nil
@@ -89,12 +87,10 @@ var promises = map[string]promise{
 	"brand export": {needs: []string{"brand"}},
 	"brand move":   {needs: []string{"brand", "mode", "public-url"}},
 
-	"brand domain list":  {needs: []string{"brand"}},
-	"brand domain add":   {needs: []string{"brand", "host"}},
-	"brand domain check": {needs: []string{"brand", "host"}},
-	"brand domain remove": {needs: []string{"brand", "host"}, said: func(a args) string {
-		return fmt.Sprintf("%s is no domain of %s any more", a.host, a.brand)
-	}},
+	"brand domain list":   {needs: []string{"brand"}},
+	"brand domain add":    {needs: []string{"brand", "host"}},
+	"brand domain check":  {needs: []string{"brand", "host"}},
+	"brand domain remove": {needs: []string{"brand", "host"}},
 
 	"scope list": {needs: []string{"brand"}},
 	"scope set": {needs: []string{"brand", "scope", "set"}, said: func(a args) string {
@@ -106,9 +102,7 @@ var promises = map[string]promise{
 	"scope retire": {needs: []string{"brand", "scope"}, said: func(a args) string {
 		return fmt.Sprintf("scope %s of %s is off the card; grants live on without it", a.scope, a.brand)
 	}},
-	"scope restore": {needs: []string{"brand", "scope"}, said: func(a args) string {
-		return fmt.Sprintf("scope %s of %s is on the card", a.scope, a.brand)
-	}},
+	"scope restore": {needs: []string{"brand", "scope"}},
 
 	"detail list": {needs: []string{"brand"}},
 	"detail set": {needs: []string{"brand", "type", "set"}, said: func(a args) string {
@@ -170,11 +164,9 @@ var promises = map[string]promise{
 		return nil
 	}},
 
-	"keys list":   {needs: []string{"brand"}},
-	"keys rotate": {needs: []string{"brand"}},
-	"keys retire": {needs: []string{"brand", "kid"}, said: func(a args) string {
-		return fmt.Sprintf("%s of %s is retired", a.kid, a.brand)
-	}},
+	"keys list":    {needs: []string{"brand"}},
+	"keys rotate":  {needs: []string{"brand"}},
+	"keys retire":  {needs: []string{"brand", "kid"}},
 	"keys destroy": {needs: []string{"brand"}},
 	"keys revoke":  {needs: []string{"brand", "kid", "reason"}},
 
@@ -214,9 +206,7 @@ var promises = map[string]promise{
 	"webhook disable": {needs: []string{"brand", "id"}, said: func(a args) string {
 		return fmt.Sprintf("webhook %s of %s is off: what was still to be sent is kept for replay", a.id, a.brand)
 	}},
-	"webhook enable": {needs: []string{"brand", "id"}, said: func(a args) string {
-		return fmt.Sprintf("webhook %s of %s is on; webhook replay sends what it missed", a.id, a.brand)
-	}},
+	"webhook enable": {needs: []string{"brand", "id"}},
 }
 
 // known refuses a Brand that is not there before anything is done in its name.

@@ -137,7 +137,9 @@ func (h *Handler) admin(serve serve) http.Handler {
 			key, err = h.Credentials.Check(r.Context(), brand.ID, bearer(r), tenants.RightAdmin)
 		}
 		if err == nil {
-			err = serve(w, r, caller{brand, key, h.Editor(key)})
+			c := caller{Brand: brand, key: key}
+			c.edit = h.Editor(key).TellingFor(c.asker(), tenants.OwnersHear()...)
+			err = serve(w, r, c)
 			if r.Method != http.MethodGet {
 				h.Brands.Forget(brand.ID)
 			}
@@ -147,6 +149,9 @@ func (h *Handler) admin(serve serve) http.Handler {
 		}
 	})
 }
+
+// asker is how owners hear of the caller.
+func (c caller) asker() tenants.Asker { return tenants.Asker{Name: c.key, Channel: "api"} }
 
 func bearer(r *http.Request) string {
 	values := r.Header.Values("Authorization")
@@ -224,6 +229,11 @@ func refused(err error) string {
 		tenants.ErrTooMany:         "Too many changes wait for an owner already",
 		tenants.ErrTooManyWebhooks: "Too many webhook endpoints are on already",
 		tenants.ErrMember:          "Is a member of the Brand already",
+		tenants.ErrHaveDomain:      "The Brand has added this domain already",
+		tenants.ErrOnCard:          "The scope is on the card",
+		tenants.ErrNotPaused:       "The Brand is not paused",
+		tenants.ErrHookOn:          "The webhook endpoint is on already",
+		signing.ErrNoNext:          "The key is no next key",
 		events.ErrOff:              "The endpoint is off; enable it first",
 	} {
 		if errors.Is(err, sentinel) {
