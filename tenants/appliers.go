@@ -70,6 +70,7 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 		},
 	}
 	maps.Copy(all, askedAppliers(db, site))
+	maps.Copy(all, fileAppliers())
 	maps.Copy(all, ownerDecides(
 		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
 		ChangeSigningNext, ChangeSigningRetire,

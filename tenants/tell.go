@@ -63,7 +63,7 @@ func OwnersHear() []string {
 		"brand.paused", "brand.resumed", "brand.interface", "scope.retired", "scope.restored",
 		"domain.added", "domain.removed", "login.candidate", "login.live", "login.removed",
 		"apikey.created", "apikey.rotated", "apikey.revoked",
-		"webhook.created", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",
+		"webhook.created", "webhook.events", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",
 		"agent_endpoint.set", "agent_endpoint.removed", "agent_endpoint.secret_rotated",
 		EventWithdrawn, EventRecoveryCancelled, "change.rejected", "change.applied",
 	}

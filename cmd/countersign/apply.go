@@ -19,8 +19,8 @@ import (
 const largestFile = 1 << 20
 
 // applyBrand brings a Brand to what a file says: it shows the difference, and
-// with --yes makes it so. Where people log in and tokens are good, an owner is
-// asked, unless --as-operator.
+// with --yes makes it so. Where people log in and tokens are good, and whom the Brand
+// trusts, an owner is asked, unless --as-operator; who its members are, always.
 func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	raw, err := a.read(largestFile)
 	if err != nil {
@@ -74,15 +74,23 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
+	shows, picture, err := a.showsElse(ctx, pool, f)
+	if err != nil {
+		return err
+	}
+	wishes, err := a.wishes(ctx, pool, site, f)
+	if err != nil {
+		return err
+	}
 	switch {
-	case len(facts) == 0 && rule == "" && len(restored) == 0 && !moves && !logs && !turns:
+	case len(facts) == 0 && rule == "" && len(restored) == 0 && !moves && !logs && !turns && !shows && len(wishes) == 0:
 		fmt.Fprintf(a.out, "%s is as the file says\n", a.brand)
 		return nil
 	case !a.yes:
 		fmt.Fprintln(a.out, "nothing has changed; --yes makes it so")
 		return nil
 	}
-	if !a.asOperator && (rule != "" || len(restored) > 0 || moves || logs || turns) {
+	if asksOwner(wishes) || !a.asOperator && (rule != "" || len(restored) > 0 || moves || logs || turns) {
 		if _, err := a.asks(pool); err != nil { // nothing is done by half
 			return err
 		}
@@ -92,6 +100,11 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 			return err
 		}
 		fmt.Fprintf(a.out, "done: %d changes\n", len(facts))
+	}
+	if shows {
+		if err := showIt(ctx, pool, f.Brand, picture); err != nil {
+			return err
+		}
 	}
 	if rule != "" {
 		if err := a.widen(ctx, pool, site, rule); err != nil {
@@ -115,9 +128,11 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		}
 	}
 	if turns {
-		return a.callElsewhere(ctx, pool, *f.AgentEndpoint)
+		if err := a.callElsewhere(ctx, pool, *f.AgentEndpoint); err != nil {
+			return err
+		}
 	}
-	return nil
+	return a.grant(ctx, pool, wishes)
 }
 
 // takeAsked takes out of the file what is only asked for: that more agents may ask,

@@ -26,7 +26,7 @@ func brandVerbs() map[string]func(context.Context, *pgxpool.Pool, args) error {
 
 // showBrand writes the Brand as the file that apply reads.
 func showBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	f, err := tenants.FileOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand))
+	f, err := tenants.FileOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand), time.Now())
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ var changeKinds = map[string]string{
 	tenants.ChangeMemberRemove: "console.pending.remove",
 	tenants.ChangeDomainAdd:    "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
 	tenants.ChangeRestore: "console.pending.restore", tenants.ChangeResume: "console.pending.resume",
+	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
 	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
 	tenants.ChangeSigningNext: "console.pending.signing.next", tenants.ChangeSigningRetire: "console.pending.signing.retire",
 }
