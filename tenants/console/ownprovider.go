@@ -44,7 +44,7 @@ func (v *visit) providerForm(all []tenants.ProviderView, problems map[string]str
 		return pages.Invite{}
 	}
 	name := v.field("provider_name", v.form.Get("provider_name"), problems)
-	name.Longest = 200
+	name.Longest, name.Plain = 200, false
 	form := pages.Form{Action: pageOf(v.brand.ID, "interface/provider"), Button: v.say("console.provider.make.button"), Fields: []ui.Field{name}}
 	out := pages.Invite{Heading: v.text("console.provider.make"), Lead: v.say("console.provider.make.why")}
 	for _, p := range all {
