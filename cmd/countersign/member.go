@@ -83,7 +83,7 @@ func listMembers(ctx context.Context, pool *pgxpool.Pool, a args) error {
 // that agents name at each.
 func runTenant(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "tenant", about: "list | show | name [--brand ID --name NAME --audience TEXT]",
+		noun: "tenant", about: "list | show | name --brand ID --name NAME [--audience TEXT]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"show": showProviders,
 			"name": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
