@@ -18,6 +18,7 @@ type Question struct {
 	State     string    // pending, approved, denied, redeemed
 	Agent     string    // issuer: its host is what the person can rely on
 	AgentName string    // the agent's own words
+	AgentLogo string    // the hash of its picture, of its own choice too; empty: none
 	AgentSub  string
 	UserCode  UserCode `db:"-"` // to compare; empty once decided
 	Requested []string
@@ -70,7 +71,7 @@ func (q *Question) DetailsOf(scope string) Details {
 // subject (nobody logged in yet) holds nothing. An unknown request is ErrUnknown.
 func (a *Authority) Ask(ctx context.Context, brand tenants.BrandID, request uuid.UUID, subject string) (*Question, error) {
 	const q = `
-		SELECT d.id, d.state, d.agent, coalesce(s.name, '') AS agent_name, d.agent_sub, d.scopes AS requested, d.details,
+		SELECT d.id, d.state, d.agent, coalesce(s.name, '') AS agent_name, coalesce(s.logo, '') AS agent_logo, d.agent_sub, d.scopes AS requested, d.details,
 		       d.created_at AS asked_at, d.expires_at, d.user_code_sealed AS sealed,
 		       coalesce(s.enabled, false) AS agent_on,
 		       b.state = 'active' AND b.delegation AS brand_on,

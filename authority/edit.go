@@ -19,10 +19,33 @@ func (a *Authority) Editor(by By) tenants.Editor {
 				Note: func(event string, detail map[string]any) {
 					c.note(fact{event: event, detail: detail})
 				},
-				EndGrants: c.endSome,
+				NoteAt: func(ctx context.Context, other tenants.BrandID, event string, detail map[string]any) error {
+					return a.noteAt(ctx, c, other, event, detail)
+				},
+				EndGrants: c.endSome, Member: by.member(),
 			})
 		})
 	}
+}
+
+// member is whose act it is, on the dashboard; zero: nobody's there.
+func (by By) member() uuid.UUID {
+	id, err := uuid.Parse(by.ID)
+	if err != nil || by != ByMember(by.ID) {
+		return uuid.Nil
+	}
+	return id
+}
+
+// noteAt writes a fact into another Brand's trail, in the same transaction.
+func (a *Authority) noteAt(ctx context.Context, c *change, other tenants.BrandID, event string, detail map[string]any) error {
+	if err := tenants.Enter(ctx, c.Tx, other); err != nil {
+		return err
+	}
+	there := &change{Tx: c.Tx, brand: other, now: c.now, by: c.by}
+	there.note(fact{event: event, detail: detail})
+	_, err := there.record(ctx, a.trace(ctx))
+	return err
 }
 
 // endSome ends up to limit living grants, whoever holds them.

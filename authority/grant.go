@@ -16,6 +16,7 @@ type Grant struct {
 	ID        uuid.UUID `db:"id"`
 	Agent     string    // issuer
 	AgentName string    // the agent's own words
+	AgentLogo string    // the hash of its picture; empty: none
 	AgentSub  string
 	Subject   string
 	Scopes    []string
@@ -30,7 +31,7 @@ type Grant struct {
 
 // A grant that has run out is over, whether or not upkeep has come by.
 const grantColumns = `
-		SELECT g.id, g.agent, coalesce(s.name, '') AS agent_name, g.agent_sub, g.subject, g.scopes, g.details,
+		SELECT g.id, g.agent, coalesce(s.name, '') AS agent_name, coalesce(s.logo, '') AS agent_logo, g.agent_sub, g.subject, g.scopes, g.details,
 		       g.created_at, g.expires_at, g.last_used_at AS last_used, coalesce(s.enabled, false) AS agent_on,
 		       CASE WHEN g.ended_at IS NOT NULL OR g.expires_at <= @now
 		            THEN least(g.ended_at, g.expires_at) END AS ended_at,
@@ -101,7 +102,7 @@ func (a *Authority) Grant(ctx context.Context, brand tenants.BrandID, subject st
 // at a refresh that looks no different either. ErrPaused while the Brand is.
 func (a *Authority) GrantOfAgent(ctx context.Context, brand *tenants.Brand, who Caller, id uuid.UUID) (Grant, error) {
 	const q = `
-		SELECT g.id, g.agent, s.name AS agent_name, g.agent_sub, g.subject, g.created_at, g.expires_at,
+		SELECT g.id, g.agent, s.name AS agent_name, s.logo AS agent_logo, g.agent_sub, g.subject, g.created_at, g.expires_at,
 		       g.last_used_at AS last_used, s.enabled AS agent_on, g.ended_at, '' AS end_reason,
 		       ARRAY(SELECT o.id FROM brand_scopes o
 		              WHERE o.brand_id = @brand AND o.retired_at IS NULL AND o.id = ANY (g.scopes)

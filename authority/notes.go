@@ -3,6 +3,7 @@ package authority
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
@@ -23,6 +24,20 @@ func (a *Authority) NoteKeys(by By) signing.Note {
 		}
 		_, err := c.record(ctx, a.trace(ctx))
 		return err
+	}
+}
+
+// NoteKeysTelling is NoteKeys for somebody who is no member: every owner hears of
+// the keys that are revoked.
+func (a *Authority) NoteKeysTelling(by By, asker tenants.Asker) signing.Note {
+	note := a.NoteKeys(by)
+	return func(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, moves []signing.Move) error {
+		if slices.ContainsFunc(moves, func(m signing.Move) bool { return m.After == "revoked" }) {
+			if err := asker.TellOwners(ctx, tx, brand, "key.revoked", a.clock()); err != nil {
+				return err
+			}
+		}
+		return note(ctx, tx, brand, moves)
 	}
 }
 

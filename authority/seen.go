@@ -20,6 +20,7 @@ type Seen struct {
 	Language  string      `json:"language"` // BCP 47, of the texts
 	Agent     string      `json:"agent"`    // its issuer
 	AgentName string      `json:"agent_name"`
+	AgentLogo string      `json:"agent_logo,omitempty"` // the hash of the picture
 	Scopes    []SeenScope `json:"scopes"`
 	Days      []int       `json:"days,omitempty"` // the choices of how long
 	Notices   []string    `json:"notices,omitempty"`

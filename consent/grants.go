@@ -105,7 +105,7 @@ func (v *visit) pause(l login) (words.Pause, error) {
 
 func (v *visit) held(g authority.Grant) words.HeldAgent {
 	one := words.HeldAgent{
-		Agent: agentOf(g.Agent, g.AgentName), May: v.exactly(g.Scopes, g.Details), Since: g.CreatedAt, Until: g.ExpiresAt,
+		Agent: v.pictured(g.Agent, g.AgentName, g.AgentLogo), May: v.exactly(g.Scopes, g.Details), Since: g.CreatedAt, Until: g.ExpiresAt,
 		Soon: g.ExpiresAt.Sub(v.h.Now()) <= soon, Off: !g.AgentOn,
 		LookURL: v.pages("agents", "agent", g.ID.String()), EndURL: v.pages("agents", "end", g.ID.String()),
 	}

@@ -81,6 +81,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	mux.Handle("GET "+pages+"agents/signout", h.page(backToAgents))
 	mux.HandleFunc("GET "+pages+"brand.css", h.brandCSS)
 	mux.HandleFunc("GET "+pages+"logo", h.logo)
+	mux.HandleFunc("GET "+pages+"agents/logo", h.agentLogo)
 	mux.HandleFunc("GET "+pages+"login/jwks.json", h.loginKeys)
 }
 

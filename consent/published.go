@@ -30,6 +30,24 @@ func (h *Handler) logo(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(picture)
 }
 
+// agentLogo is the picture of a registered agent, by its hash, which may be kept for
+// as long as anybody likes: what only applies for itself is not served.
+func (h *Handler) agentLogo(w http.ResponseWriter, r *http.Request) {
+	if _, err := h.Brands.Brand(r.Context(), tenants.BrandID(r.PathValue("brand"))); err != nil {
+		h.unpublished(w, r, err)
+		return
+	}
+	picture, err := tenants.AgentLogo(r.Context(), h.DB, r.URL.Query().Get("v"))
+	if err != nil {
+		h.unpublished(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "image/png")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(picture)
+}
+
 // loginKeys are the public keys with which we authenticate at the Brand's
 // identity provider, for it to fetch.
 func (h *Handler) loginKeys(w http.ResponseWriter, r *http.Request) {

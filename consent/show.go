@@ -166,7 +166,7 @@ func (v *visit) question(s standing) words.AskData {
 		Account:   s.login.Account,
 		SwitchURL: v.loginAgain(s, "switch", "1"),
 		AgentsURL: v.pages("agents"),
-		Agent:     agentOf(q.Agent, q.AgentName),
+		Agent:     v.pictured(q.Agent, q.AgentName, q.AgentLogo),
 		UserCode:  q.UserCode.String(),
 		AskedAt:   q.AskedAt, Now: v.h.Now(),
 		StepUp: q.Kind == "stepup", Reason: q.Reason,
@@ -288,6 +288,15 @@ func (v *visit) exactly(ids []string, details authority.Details) []string {
 		out = append(out, line)
 	}
 	return out
+}
+
+// pictured is the agent with its picture, if it has one.
+func (v *visit) pictured(issuer, name, logo string) words.Agent {
+	a := agentOf(issuer, name)
+	if logo != "" {
+		a.LogoURL = "/b/" + string(v.brand.ID) + "/agents/logo?v=" + url.QueryEscape(logo)
+	}
+	return a
 }
 
 // agentOf describes an agent by its verified host. Names stand in the registry

@@ -62,7 +62,8 @@ func (v *visit) shown(q *authority.Question, language string, of shape) (shown, 
 		AgentName, Reason string
 		OtherUser         bool
 		Details           []string `json:",omitempty"`
-	}{scopes, q.GrantVersion, v.brand.GrantDays, q.AgentName, q.Reason, q.OtherUser, details})
+		AgentLogo         string   `json:",omitempty"`
+	}{scopes, q.GrantVersion, v.brand.GrantDays, q.AgentName, q.Reason, q.OtherUser, details, q.AgentLogo})
 	if err != nil {
 		return shown{}, fmt.Errorf("digest of the question: %w", err)
 	}
@@ -74,7 +75,7 @@ func (v *visit) shown(q *authority.Question, language string, of shape) (shown, 
 func (v *visit) seen(s standing, page shown) authority.Seen {
 	q := s.question
 	out := authority.Seen{
-		Language: page.language, Agent: q.Agent, AgentName: q.AgentName, Reason: q.Reason, Login: s.signIn(v.h.Now()),
+		Language: page.language, Agent: q.Agent, AgentName: q.AgentName, AgentLogo: q.AgentLogo, Reason: q.Reason, Login: s.signIn(v.h.Now()),
 	}
 	if page.shape != inBrief {
 		out.Days = v.brand.GrantDays

@@ -22,6 +22,7 @@ type Act struct {
 	Detail map[string]any
 	// Tell is whether every owner hears of it by mail.
 	Tell   bool
+	About  string // the id of the Brand that the notice tells of, where it is another
 	Record Record
 	Now    time.Time
 }
@@ -51,10 +52,10 @@ func (a Act) Do(ctx context.Context, db *DB, fn func(pgx.Tx) error) error {
 func (a Act) tellOwners(ctx context.Context, tx pgx.Tx) error {
 	const q = `
 		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
-		SELECT brand_id, gen_random_uuid(), person_id, @event, jsonb_build_object('by', @by::uuid), @now
+		SELECT brand_id, gen_random_uuid(), person_id, @event, jsonb_strip_nulls(jsonb_build_object('by', @by::uuid, 'about', nullif(@about, ''))), @now
 		  FROM memberships
 		 WHERE brand_id = @brand AND role = 'owner'`
-	_, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "event": a.Event, "by": a.By, "now": a.Now})
+	_, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "event": a.Event, "by": a.By, "about": a.About, "now": a.Now})
 	return err
 }
 
@@ -64,7 +65,10 @@ type Notice struct {
 	Kind      string    // the event
 	Email     string    // to whom, as they write it
 	Language  string
-	ByName    string // who did it
+	ByName    string // the member who did it; empty: nobody who is one
+	By        Asker  `db:"-"` // who did it or asks for it, and is none
+	Change    string // the kind of the change that waits, if the event is that
+	About     string // the Brand that it tells of, where that is another
 	CreatedAt time.Time
 }
 
@@ -76,12 +80,23 @@ func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]
 		  FROM people p
 		 WHERE n.brand_id = @brand AND n.person_id = p.id AND n.sent_at IS NULL
 		   AND (n.claimed_at IS NULL OR n.claimed_at < @stale)
-		RETURNING n.id, n.kind, p.email_typed AS email, p.language, n.created_at,
-		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name`
+		RETURNING n.id, n.kind, p.email_typed AS email, p.language, n.created_at, coalesce(n.detail->>'about', '') AS about,
+		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name,
+		          coalesce(n.detail->>'asked_by', '') AS asked_by, coalesce(n.detail->>'channel', '') AS channel,
+		          coalesce(n.detail->>'change', '') AS change`
 	const patience = 5 * time.Minute
-	out, err := All[Notice](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
+	type row struct {
+		Notice
+		AskedBy, Channel string
+	}
+	all, err := All[row](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
 	if err != nil {
 		return nil, fmt.Errorf("claim notices of %s: %w", brand, err)
+	}
+	out := make([]Notice, len(all))
+	for i, r := range all {
+		out[i] = r.Notice
+		out[i].By = Asker{Name: r.AskedBy, Channel: r.Channel}
 	}
 	return out, nil
 }

@@ -120,7 +120,7 @@ func TestAnOwnerAllowsWhereTheAgentIs(t *testing.T) {
 	if fresh, err := asks.Apply(ctx, edit, hotel, turn.ID, "owner"); err != nil || fresh == secret {
 		t.Errorf("%q, %v", fresh, err)
 	}
-	f, err := tenants.FileOf(ctx, w.DB, hotel)
+	f, err := tenants.FileOf(ctx, w.DB, hotel, w.Clock.Now())
 	if err != nil || f.AgentEndpoint == nil || *f.AgentEndpoint != "https://hotel.example/turn" {
 		t.Errorf("the file: %v, %v", f.AgentEndpoint, err)
 	}

@@ -37,15 +37,16 @@ type AgentView struct {
 	Name         string
 	KeysURL      string `db:"jwks_uri"`
 	RegisteredAt time.Time
-	Discovered   bool  // nobody registered it: it may ask at open Brands only
-	Test         bool  // works with Brands that have proved nothing
-	Enabled      bool  // by the operator, everywhere
-	Listed       *bool // the Brand's own word on it; nil: its rule decides
-	May          bool  // all of it together: it may ask at the Brand now
+	Discovered   bool   // nobody registered it: it may ask at open Brands only
+	Test         bool   // works with Brands that have proved nothing
+	Enabled      bool   // by the operator, everywhere
+	Listed       *bool  // the Brand's own word on it; nil: its rule decides
+	May          bool   // all of it together: it may ask at the Brand now
+	Logo         string // the hash of its picture, of its own choice; empty: none
 }
 
 const selectAgents = `
-	SELECT s.issuer, s.name, r.jwks_uri, r.created_at AS registered_at, s.test, s.discovered, r.enabled, l.allowed AS listed, s.enabled AS may
+	SELECT s.issuer, s.name, r.jwks_uri, r.created_at AS registered_at, s.test, s.discovered, r.enabled, l.allowed AS listed, s.enabled AS may, s.logo
 	  FROM agent_standing s
 	  JOIN agent_states r ON r.issuer = s.issuer
 	  JOIN brands b ON b.id = s.brand_id
@@ -81,6 +82,20 @@ func AgentAt(ctx context.Context, db *DB, brand BrandID, issuer string) (AgentVi
 		return AgentView{}, fmt.Errorf("find agent at %s: %w", brand, err)
 	}
 	return a, nil
+}
+
+// AgentLogo returns the picture of a registered agent with that hash, or ErrNoLogo.
+func AgentLogo(ctx context.Context, db *DB, hash string) ([]byte, error) {
+	const q = `SELECT png FROM agent_pictures WHERE hash = @hash LIMIT 1`
+	var picture []byte
+	err := db.pool.QueryRow(ctx, q, pgx.NamedArgs{"hash": hash}).Scan(&picture)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNoLogo
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load logo of an agent: %w", err)
+	}
+	return picture, nil
 }
 
 // ListAgent allows or denies the agent at the Brand. It holds from the next call

@@ -69,7 +69,12 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 			return RotateAPIKey(ctx, edit, brand, p.ID, RotateOverlap)
 		},
 	}
-	maps.Copy(all, memberAppliers())
+	maps.Copy(all, askedAppliers(db, site))
+	maps.Copy(all, fileAppliers())
+	maps.Copy(all, ownerDecides(
+		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
+		ChangeSigningNext, ChangeSigningRetire,
+	))
 	return all
 }
 
@@ -80,7 +85,8 @@ type loginChange struct{ Connection Connection }
 // AskInterface asks for a move of the interface. What would be refused is told
 // now, and not to the owner.
 func (a *Asks) AskInterface(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface, by, channel string) (PendingChange, error) {
-	want, err := CheckInterface(ctx, edit, site, brand, want, false)
+	m := move{site: site, want: want, confirmed: true, later: true}
+	want, err := m.try(ctx, edit, brand)
 	if err != nil {
 		return PendingChange{}, err
 	}

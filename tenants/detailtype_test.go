@@ -161,7 +161,7 @@ func TestATypeOwesWordsInTheBrandsLanguages(t *testing.T) {
 func TestAFileHoldsTheDetailTypes(t *testing.T) {
 	w := authoritytest.New(t)
 	w.Detailed(t, authoritytest.StayCharge())
-	f, err := tenants.FileOf(t.Context(), w.DB, w.Hotel.ID)
+	f, err := tenants.FileOf(t.Context(), w.DB, w.Hotel.ID, w.Clock.Now())
 	if err != nil || len(f.DetailTypes) != 1 {
 		t.Fatal(f.DetailTypes, err)
 	}

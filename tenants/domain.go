@@ -150,37 +150,45 @@ func RemoveDomain(ctx context.Context, edit Editor, brand BrandID, name string) 
 		return err
 	}
 	return edit.change(ctx, brand, "remove domain", func(e *Edit) error {
-		rows, err := e.Query(ctx, selectDomains, pgx.NamedArgs{"brand": brand, "host": ""})
+		d, err := e.removable(ctx, host)
 		if err != nil {
 			return err
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Domain])
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(d Domain) bool { return d.Host == host })
-		if i < 0 {
-			return ErrNoDomain
-		}
-		proven := 0
-		for _, d := range all {
-			if d.ProvenAt != nil {
-				proven++
-			}
-		}
-		if all[i].ProvenAt != nil {
-			if proven == 1 {
-				return ErrLastDomain
-			}
-			if p, err := e.leansOn(ctx, all, host); err != nil || len(p) > 0 {
-				return errors.Join(err, p.err())
-			}
 		}
 		const q = `DELETE FROM brand_domains WHERE brand_id = @brand AND host = @host`
 		_, err = e.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "host": host})
-		e.Note("domain.removed", map[string]any{"host": host, "was_proven": all[i].ProvenAt != nil})
+		e.Note("domain.removed", map[string]any{"host": host, "was_proven": d.ProvenAt != nil})
 		return err
 	})
+}
+
+// removable finds the domain, or says why it stays.
+func (e *Edit) removable(ctx context.Context, host string) (Domain, error) {
+	rows, err := e.Query(ctx, selectDomains, pgx.NamedArgs{"brand": e.Brand, "host": ""})
+	if err != nil {
+		return Domain{}, err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Domain])
+	if err != nil {
+		return Domain{}, err
+	}
+	i := slices.IndexFunc(all, func(d Domain) bool { return d.Host == host })
+	if i < 0 {
+		return Domain{}, ErrNoDomain
+	}
+	proven := 0
+	for _, d := range all {
+		if d.ProvenAt != nil {
+			proven++
+		}
+	}
+	if all[i].ProvenAt == nil {
+		return all[i], nil
+	}
+	if proven == 1 {
+		return Domain{}, ErrLastDomain
+	}
+	p, err := e.leansOn(ctx, all, host)
+	return all[i], errors.Join(err, p.err())
 }
 
 // leansOn tells which of the Brand's addresses stand on the host and on no other

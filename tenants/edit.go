@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -17,9 +18,15 @@ type Edit struct {
 	pgx.Tx
 	Brand BrandID
 	Now   time.Time
+	// Member is who makes the change, on the dashboard; zero: a program, the operator,
+	// or nobody.
+	Member uuid.UUID
 	// Note adds a fact to the Brand's audit trail; it stands there if the change
 	// does.
 	Note func(event string, detail map[string]any)
+	// NoteAt adds one to the trail of another Brand that the change has to do with. It
+	// leaves the transaction in that Brand's fence.
+	NoteAt func(ctx context.Context, other BrandID, event string, detail map[string]any) error
 	// EndGrants ends up to limit living grants of the Brand for the reason and
 	// returns how many.
 	EndGrants func(ctx context.Context, reason string, limit int) (int, error)

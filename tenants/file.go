@@ -13,8 +13,8 @@ import (
 )
 
 // File is a Brand kept as one file. A part that is left out is left as it is; of
-// scopes and agents, the file names all: those it does not name are retired, or
-// left to the Brand's rule.
+// one that lists things, the file names all: scopes that it does not name are
+// retired, agents left to the Brand's rule, and Wishes says what becomes of the rest.
 type File struct {
 	Brand    BrandID         `json:"brand"`
 	Settings json.RawMessage `json:"settings,omitempty"` // Settings, or some of them
@@ -28,6 +28,14 @@ type File struct {
 	// AgentEndpoint is the URL at which a hosted Brand's own agent is called;
 	// empty: nowhere.
 	AgentEndpoint *string `json:"agent_endpoint,omitempty"`
+	// Logo is sha256: and the digest of the one that is there, a reference to another
+	// picture, or empty: none.
+	Logo *string `json:"logo,omitempty"`
+	// These are asked for: see Wishes.
+	Domains  []string      `json:"domains,omitempty"`
+	Webhooks []FileWebhook `json:"webhooks,omitempty"`
+	Members  []FileMember  `json:"members,omitempty"`
+	APIKeys  []KeyDraft    `json:"api_keys,omitempty"`
 }
 
 // FileScope is a scope in a File, in the card's order.
@@ -207,7 +215,7 @@ func (e *Edit) applyAgents(ctx context.Context, want FileAgents) error {
 
 // FileOf writes the Brand as a File. Secrets are not in it; where the login has
 // one, the file needs a reference in its place.
-func FileOf(ctx context.Context, db *DB, brand BrandID) (File, error) {
+func FileOf(ctx context.Context, db *DB, brand BrandID, now time.Time) (File, error) {
 	f := File{Brand: brand}
 	settings, err := SettingsOf(ctx, db, brand)
 	if err != nil {
@@ -256,6 +264,16 @@ func FileOf(ctx context.Context, db *DB, brand BrandID) (File, error) {
 	case err == nil:
 		f.AgentEndpoint = &at.URL
 	case !errors.Is(err, ErrNoAgentEndpoint):
+		return File{}, err
+	}
+	switch _, hash, err := Logo(ctx, db, brand); {
+	case err == nil:
+		digest := LogoDigest + hash
+		f.Logo = &digest
+	case !errors.Is(err, ErrNoLogo):
+		return File{}, err
+	}
+	if err := f.addTrust(ctx, db, now); err != nil {
 		return File{}, err
 	}
 	return f, f.addLogin(ctx, db)

@@ -56,9 +56,11 @@ type interfaceRow struct {
 
 // SetInterface moves the Brand to want. Where mode or URL change, every grant
 // ends, because people allowed something at another place; the caller shows that
-// he knows by repeating the Brand's id in confirm. Only the operator moves a
-// Brand into a Provider that another Brand made: whoever shares an audience can
-// send on the pa-jwts that he is sent.
+// he knows by repeating the Brand's id in confirm. Into a Provider that another
+// Brand made, the Brand is moved by the operator, or by a member who owns both and
+// has just touched their passkey: whoever shares an audience can send on the pa-jwts
+// that he is sent. Every owner of every Brand of it hears of it. To all others such
+// a Provider is none.
 func SetInterface(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface, confirm string, operator bool) error {
 	m := move{site: site, want: want, confirmed: confirm == string(brand), operator: operator}
 	// First as a trial that is taken back: a slip, such as another Brand's URL,
@@ -89,6 +91,10 @@ func SetInterface(ctx context.Context, edit Editor, site Site, brand BrandID, wa
 // would refuse; and changes nothing.
 func CheckInterface(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface, operator bool) (Interface, error) {
 	m := move{site: site, want: want, confirmed: true, operator: operator}
+	return m.try(ctx, edit, brand)
+}
+
+func (m *move) try(ctx context.Context, edit Editor, brand BrandID) (Interface, error) {
 	if err := m.run(ctx, edit, brand, true); err != nil && !errors.Is(err, errTrial) {
 		return Interface{}, err
 	}
@@ -101,6 +107,8 @@ type move struct {
 	site                Site
 	want                Interface
 	confirmed, operator bool
+	later               bool      // somebody only asks: a member decides later
+	joined              bool      // found: another Brand's Provider
 	after               Interface // found: what it comes to
 	ends                bool      // found: grants end
 }
@@ -170,6 +178,9 @@ func (m *move) move(ctx context.Context, e *Edit) (bool, error) {
 	if isUnique(err) {
 		p.add("interface_url", "is another Brand's", "each Brand has an interface URL of its own")
 		return false, p
+	}
+	if err == nil && m.joined {
+		err = e.tellJoined(ctx, after.Provider)
 	}
 	return true, err
 }
@@ -245,20 +256,31 @@ func (m *move) provider(ctx context.Context, e *Edit, after *Interface, hosts Ho
 	if after.Provider == "" {
 		after.Provider = string(e.Brand)
 	}
-	const find = `SELECT audience, shared, coalesce(founder, '') = @brand FROM providers WHERE id = @id`
+	const find = `SELECT audience, shared, coalesce(founder, '') FROM providers WHERE id = @id`
 	var audience string
-	var shared, own bool
-	err := e.QueryRow(ctx, find, pgx.NamedArgs{"id": after.Provider, "brand": e.Brand}).Scan(&audience, &shared, &own)
-	if errors.Is(err, pgx.ErrNoRows) {
+	var shared bool
+	var founder BrandID
+	err := e.QueryRow(ctx, find, pgx.NamedArgs{"id": after.Provider}).Scan(&audience, &shared, &founder)
+	unknown := errors.Is(err, pgx.ErrNoRows)
+	switch {
+	case unknown && (m.operator || after.Provider == string(e.Brand)):
 		return true, m.makeProvider(ctx, e, after, hosts)
+	case err != nil && !unknown:
+		return false, err
+	}
+	m.joined = false
+	belongs := !unknown && (shared || founder == e.Brand || after.Provider == e.present(ctx))
+	if !belongs && !unknown {
+		if m.joined, err = m.joins(ctx, e, founder); err != nil {
+			return false, err
+		}
 	}
 	switch {
-	case err != nil:
-		return false, err
+	case !belongs && !m.joined: // the same answer whether or not there is one: nobody finds out by guessing
+		p.add("provider", "is none that the Brand can belong to", "leave it out: the Brand gets one of its own; into that of another Brand, somebody who owns both takes it")
+		return false, p
 	case shared && after.Mode != Hosted:
 		p.add("provider", "shares its audience with hosted Brands of others", "leave it out: the Brand gets one of its own")
-	case !shared && !own && !m.operator && after.Provider != e.present(ctx):
-		p.add("provider", "is another organisation's", "leave it out, or have the operator move the Brand there")
 	case after.Audience != "" && after.Audience != audience:
 		p.add("audience", "is not that of the Provider, which never changes", "leave it out, or name a new Provider")
 	}

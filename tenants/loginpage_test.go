@@ -120,7 +120,7 @@ func TestALoginPageIsAConnectionLikeAnother(t *testing.T) {
 		t.Errorf("rewrapped %d, %v", n, err)
 	}
 	// Written as a file and read again, it is the same.
-	f, err := tenants.FileOf(ctx, w.DB, w.Hotel.ID)
+	f, err := tenants.FileOf(ctx, w.DB, w.Hotel.ID, w.Clock.Now())
 	if err != nil || f.Login == nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,10 @@ var ErrNoLogo = errors.New("the brand has no logo")
 // SetLogo makes a picture of the Brand's picture and keeps that. Nothing of the
 // file itself is kept, and so nothing that it may have hidden.
 func SetLogo(ctx context.Context, edit Editor, brand BrandID, raw []byte) error {
-	made, err := remakeLogo(raw)
+	made, hash, err := RemakeLogo(raw)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(made)
-	hash := base64.RawURLEncoding.EncodeToString(sum[:])
 	return edit.change(ctx, brand, "set logo", func(e *Edit) error {
 		const q = `
 			INSERT INTO brand_logos (brand_id, png, hash, changed_at) VALUES (@brand, @png, @hash, @now)
@@ -96,6 +94,17 @@ var pictures = []struct {
 	{"\xff\xd8\xff", 0, jpeg.DecodeConfig, jpeg.Decode},
 	{"GIF8", 0, gif.DecodeConfig, gif.Decode}, // the first picture of an animation
 	{"WEBP", 8, webp.DecodeConfig, webp.Decode},
+}
+
+// RemakeLogo makes a PNG of our own of somebody's picture, and its hash. What
+// cannot be taken is Problems.
+func RemakeLogo(raw []byte) (picture []byte, hash string, err error) {
+	made, err := remakeLogo(raw)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(made)
+	return made, base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
 func remakeLogo(raw []byte) ([]byte, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/google/uuid"
 )
@@ -24,11 +23,6 @@ const (
 	EventRole      = "member.role_changed"
 	EventRemoved   = "member.removed"
 )
-
-// ErrOwnerDecides is returned to whoever would apply a change of members without
-// being an owner: an invitation comes from a person, and nobody is let in or put
-// out in an operator's name.
-var ErrOwnerDecides = errors.New("an owner of the Brand decides about members, in the dashboard")
 
 type memberChange struct {
 	Person uuid.UUID `json:"person,omitzero"`
@@ -105,18 +99,17 @@ func (a *Asks) For(act func(event string) Act) *Asks {
 			return do(ctx, c)
 		}
 	}
-	owner := *a
-	owner.Appliers = maps.Clone(a.Appliers)
-	owner.Appliers[ChangeMemberInvite] = of(func(ctx context.Context, c memberChange) (string, error) {
-		return Invite(ctx, a.DB, act(EventInvited), c.Email, c.Role)
+	return a.With(map[string]Applier{
+		ChangeMemberInvite: of(func(ctx context.Context, c memberChange) (string, error) {
+			return Invite(ctx, a.DB, act(EventInvited), c.Email, c.Role)
+		}),
+		ChangeMemberRole: of(func(ctx context.Context, c memberChange) (string, error) {
+			return "", stale(ChangeRole(ctx, a.DB, act(EventRole), c.Person, c.Role))
+		}),
+		ChangeMemberRemove: of(func(ctx context.Context, c memberChange) (string, error) {
+			return "", stale(RemoveMember(ctx, a.DB, act(EventRemoved), c.Person))
+		}),
 	})
-	owner.Appliers[ChangeMemberRole] = of(func(ctx context.Context, c memberChange) (string, error) {
-		return "", stale(ChangeRole(ctx, a.DB, act(EventRole), c.Person, c.Role))
-	})
-	owner.Appliers[ChangeMemberRemove] = of(func(ctx context.Context, c memberChange) (string, error) {
-		return "", stale(RemoveMember(ctx, a.DB, act(EventRemoved), c.Person))
-	})
-	return &owner
 }
 
 // stale is what a change comes to whose member is gone already.
@@ -125,13 +118,6 @@ func stale(err error) error {
 		return ErrChangeStale
 	}
 	return err
-}
-
-// memberAppliers stand for the kinds of change of members until an owner decides:
-// they apply nothing.
-func memberAppliers() map[string]Applier {
-	refuse := func(context.Context, Editor, BrandID, []byte) (string, error) { return "", ErrOwnerDecides }
-	return map[string]Applier{ChangeMemberInvite: refuse, ChangeMemberRole: refuse, ChangeMemberRemove: refuse}
 }
 
 // WithdrawInvitation is Withdraw for a program, which waits for nobody: it lets

@@ -1,11 +1,11 @@
 package tenants
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -46,11 +46,17 @@ func unprovenOpen() Problems {
 
 // opening refuses what only OpenAgents does.
 func opening(before, after Settings) Problems {
-	var p Problems
 	if before.Agents != AgentsOpen && after.Agents == AgentsOpen {
-		p.add("agents", "is opened by an owner alone", "ask for it by itself, and nothing else in the same change; it waits for an owner")
-		p.kind(OwnersAlone)
+		return Widening()
 	}
+	return nil
+}
+
+// Widening is the mistake of letting more agents ask in passing.
+func Widening() Problems {
+	var p Problems
+	p.add("agents", "is opened by an owner alone", "ask for it by itself, and nothing else in the same change; it waits for an owner")
+	p.kind(OwnersAlone)
 	return p
 }
 
@@ -82,31 +88,98 @@ func (a *Asks) AskOpen(ctx context.Context, edit Editor, brand BrandID, by, chan
 // ErrOpen is returned for the wish to open what is open.
 var ErrOpen = errors.New("the brand is open to agents already")
 
-// Opens reports whether the settings as sent would open the Brand, and whether
-// they would do nothing else.
-func Opens(now Settings, sent []byte) (opens, alone bool) {
+// rules are who may ask, each more than the one before.
+var rules = []string{AgentsListed, AgentsRegistered, AgentsOpen}
+
+// Widens says which rule the settings as sent would have, if more agents could ask
+// then, and whether they would do nothing else. Empty: they widen nothing.
+func Widens(now Settings, sent []byte) (rule string, alone bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(sent, &members) != nil || !bytes.Equal(bytes.TrimSpace(members["agents"]), []byte(`"`+AgentsOpen+`"`)) {
-		return false, false
+	if json.Unmarshal(sent, &members) != nil || json.Unmarshal(members["agents"], &rule) != nil {
+		return "", false
 	}
-	return now.Agents != AgentsOpen, len(members) == 1
+	if slices.Index(rules, rule) <= slices.Index(rules, now.Agents) {
+		return "", false // as it is, fewer, or no rule at all: a mistake is told elsewhere
+	}
+	return rule, len(members) == 1
 }
 
-// TakeOpening takes out of the file that it would open the Brand, and reports
-// whether it did: that is for AskOpen.
-func (f *File) TakeOpening(ctx context.Context, db *DB) (bool, error) {
+// AskRule asks an owner to let more agents ask. What would be refused is told now.
+func (a *Asks) AskRule(ctx context.Context, edit Editor, brand BrandID, rule, by, channel string) (PendingChange, error) {
+	if rule == AgentsOpen {
+		return a.AskOpen(ctx, edit, brand, by, channel)
+	}
+	s, err := SettingsOf(ctx, a.DB, brand)
+	if err != nil {
+		return PendingChange{}, err
+	}
+	if slices.Index(rules, rule) <= slices.Index(rules, s.Agents) {
+		return PendingChange{}, ErrWide
+	}
+	c := ruleChange{Before: s.Agents, After: rule}
+	return a.Ask(ctx, edit, brand, Ask{
+		Kind: ChangeRule, By: by, Channel: channel,
+		Diff: map[string]any{"changed": map[string]Difference{"agents": {Before: c.Before, After: c.After}}}, Payload: c,
+	})
+}
+
+// ErrWide is returned for the wish that more agents may ask where they may.
+var ErrWide = errors.New("as many agents may ask already")
+
+type ruleChange struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+func applyRule(ctx context.Context, edit Editor, site Site, brand BrandID, c ruleChange) error {
+	_, err := ChangeSettings(ctx, edit, site, brand, func(s *Settings) error {
+		if s.Agents != c.Before && s.Agents != c.After { // the latter: this ran before
+			return ErrChangeStale
+		}
+		s.Agents = c.After
+		return nil
+	})
+	return err
+}
+
+// TakeWidening takes out of the file that it would let more agents ask, and
+// returns the rule: that is for AskRule. Empty: there was nothing to take.
+func (f *File) TakeWidening(ctx context.Context, db *DB) (rule string, err error) {
 	now, err := SettingsOf(ctx, db, f.Brand)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	if opens, _ := Opens(now, f.Settings); !opens {
-		return false, nil
+	if rule, _ = Widens(now, f.Settings); rule == "" {
+		return "", nil
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(f.Settings, &members); err != nil {
-		return false, err
+		return "", err
 	}
 	delete(members, "agents")
 	f.Settings, err = json.Marshal(members)
-	return true, err
+	return rule, err
+}
+
+// TakeRestored takes the scopes out of the file that are retired now, with the
+// types that belong to them, and returns their ids: that they come back is for
+// AskRestore. Once they have, the file is applied again, for their place and their
+// words.
+func (f *File) TakeRestored(ctx context.Context, db *DB) (ids []string, err error) {
+	all, err := Scopes(ctx, db, f.Brand)
+	if err != nil {
+		return nil, err
+	}
+	retired := make(map[string]bool)
+	for _, s := range all {
+		retired[s.ID] = s.RetiredAt != nil
+	}
+	f.Scopes = slices.DeleteFunc(slices.Clone(f.Scopes), func(s FileScope) bool {
+		if retired[s.ID] {
+			ids = append(ids, s.ID)
+		}
+		return retired[s.ID]
+	})
+	f.DetailTypes = slices.DeleteFunc(slices.Clone(f.DetailTypes), func(t FileDetailType) bool { return slices.Contains(ids, t.Scope) })
+	return ids, nil
 }

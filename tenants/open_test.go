@@ -47,8 +47,8 @@ func TestOpeningIsAnOwnersAlone(t *testing.T) {
 	if err != nil || rule() != tenants.AgentsRegistered {
 		t.Fatalf("%v, and it is %s", err, rule())
 	}
-	if taken, err := file.TakeOpening(ctx, w.DB); err != nil || !taken || string(file.Settings) != `{}` {
-		t.Errorf("taken out of the file: %v, %s, %v", taken, file.Settings, err)
+	if taken, err := file.TakeWidening(ctx, w.DB); err != nil || taken != tenants.AgentsOpen || string(file.Settings) != `{}` {
+		t.Errorf("taken out of the file: %q, %s, %v", taken, file.Settings, err)
 	}
 	if _, err := asks.Apply(ctx, edit, id, asked.ID, "owner"); err != nil || rule() != tenants.AgentsOpen {
 		t.Fatalf("applied: %v, and it is %s", err, rule())

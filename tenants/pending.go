@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,9 +28,9 @@ type PendingChange struct {
 	DecidedBy string          `json:"decided_by"`
 }
 
-// pendingLife is how long an owner has. What nobody wanted for a week is asked
+// PendingLife is how long an owner has. What nobody wanted for a week is asked
 // for again, with what is true then.
-const pendingLife = 7 * 24 * time.Hour
+const PendingLife = 7 * 24 * time.Hour
 
 const (
 	pendingPurpose = "pending-change"
@@ -70,8 +71,32 @@ type Asks struct {
 // Applier makes a change true. What it returns is shown to the owner, once.
 type Applier func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error)
 
-// Ask keeps the change for an owner. Twice is once: while an equal one waits, that
-// is returned, whoever asked for it.
+// With returns the same Asks, in which the kinds are applied so: what is done in
+// somebody's own name is known only where they are.
+func (a *Asks) With(own map[string]Applier) *Asks {
+	theirs := *a
+	theirs.Appliers = maps.Clone(a.Appliers)
+	maps.Copy(theirs.Appliers, own)
+	return &theirs
+}
+
+// ErrOwnerDecides is returned to whoever would apply a change that is made in an
+// owner's own name: an invitation comes from a person, and nobody is let in or put
+// out in an operator's name.
+var ErrOwnerDecides = errors.New("an owner of the Brand decides about this, in the dashboard")
+
+// ownerDecides stands for kinds until somebody decides who does them in their own
+// name (With): it applies nothing.
+func ownerDecides(kinds ...string) map[string]Applier {
+	all := make(map[string]Applier, len(kinds))
+	for _, kind := range kinds {
+		all[kind] = func(context.Context, Editor, BrandID, []byte) (string, error) { return "", ErrOwnerDecides }
+	}
+	return all
+}
+
+// Ask keeps the change for an owner, and has every owner hear of it by mail, once.
+// Twice is once: while an equal one waits, that is returned, whoever asked for it.
 func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (PendingChange, error) {
 	if a.Appliers[ask.Kind] == nil {
 		return PendingChange{}, fmt.Errorf("ask for %s at %s: nothing applies it", ask.Kind, brand)
@@ -84,44 +109,81 @@ func (a *Asks) Ask(ctx context.Context, edit Editor, brand BrandID, ask Ask) (Pe
 	if err != nil {
 		return PendingChange{}, fmt.Errorf("ask for %s at %s: %w", ask.Kind, brand, err)
 	}
-	if id, err := a.equal(ctx, brand, ask.Kind, diff, payload); err != nil {
-		return PendingChange{}, err
-	} else if id != uuid.Nil {
-		return a.Change(ctx, brand, id)
-	}
 	id := uuid.Must(uuid.NewV7())
 	sealed, err := a.Sealer.Seal(ctx, brand, purposeOf(id, ask.Kind, diff), payload)
 	if err != nil {
 		return PendingChange{}, fmt.Errorf("seal change of %s: %w", brand, err)
 	}
+	const tries = 8
+	for range tries {
+		alike, equal, err := a.equal(ctx, brand, ask.Kind, diff, payload)
+		if err != nil {
+			return PendingChange{}, err
+		}
+		if equal != uuid.Nil {
+			return a.Change(ctx, brand, equal)
+		}
+		err = a.keep(ctx, edit, brand, ask, id, diff, sealed, alike)
+		if errors.Is(err, errAlike) {
+			continue
+		}
+		if err != nil {
+			return PendingChange{}, err
+		}
+		return a.Change(ctx, brand, id)
+	}
+	return PendingChange{}, fmt.Errorf("ask for %s at %s: %w", ask.Kind, brand, errAlike)
+}
+
+// errAlike is that meanwhile somebody asked for something that reads the same.
+var errAlike = errors.New("others ask for something alike at once")
+
+// keep writes the change down, and has every owner hear of it. No transaction
+// waits for a sealer, so those that read the same were compared before it: where
+// another has come, they are compared again.
+func (a *Asks) keep(ctx context.Context, edit Editor, brand BrandID, ask Ask, id uuid.UUID, diff, sealed []byte, alike []uuid.UUID) error {
+	const another = `
+		SELECT EXISTS (SELECT FROM pending_changes
+		                WHERE brand_id = @brand AND kind = @kind AND diff::text = @diff AND state = 'pending' AND expires_at > @now
+		                  AND id <> ALL (@alike::uuid[]))`
 	const q = `
 		INSERT INTO pending_changes (brand_id, id, kind, asked_by, channel, asked_at, expires_at, diff, payload_sealed, state)
 		SELECT @brand, @id, @kind, @by, @channel, @now, @expires, @diff, @sealed, 'pending'
 		 WHERE (SELECT count(*) FROM pending_changes WHERE brand_id = @brand AND state = 'pending' AND expires_at > @now) < @most`
-	err = edit.change(ctx, brand, "ask for change", func(e *Edit) error {
+	return edit.change(ctx, brand, "ask for change", func(e *Edit) error {
+		var more bool
+		err := e.QueryRow(ctx, another, pgx.NamedArgs{
+			"brand": brand, "kind": ask.Kind, "diff": string(diff), "now": e.Now, "alike": alike,
+		}).Scan(&more)
+		if err != nil {
+			return err
+		}
+		if more {
+			return errAlike
+		}
 		tag, err := e.Exec(ctx, q, pgx.NamedArgs{
 			"brand": brand, "id": id, "kind": ask.Kind, "by": ask.By, "channel": ask.Channel, "now": e.Now,
-			"expires": e.Now.Add(pendingLife), "diff": json.RawMessage(diff), "sealed": sealed, "most": mostPending,
+			"expires": e.Now.Add(PendingLife), "diff": json.RawMessage(diff), "sealed": sealed, "most": mostPending,
 		})
-		if err == nil && tag.RowsAffected() == 0 {
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
 			return ErrTooMany
 		}
 		detail := map[string]any{"change": id, "kind": ask.Kind}
 		if !ask.Personal {
 			detail["diff"] = json.RawMessage(diff)
 		}
-		e.Note("change.asked", detail)
-		return err
+		e.Note(EventAsked, detail)
+		return Asker{Name: ask.By, Channel: ask.Channel}.tellAsked(ctx, e.Tx, brand, ask.Kind, e.Now)
 	})
-	if err != nil {
-		return PendingChange{}, err
-	}
-	return a.Change(ctx, brand, id)
 }
 
-// equal finds a waiting change that says and does the same; the zero id is none.
-// The text alone would not do: what is done may hold more than an owner reads.
-func (a *Asks) equal(ctx context.Context, brand BrandID, kind string, diff, payload []byte) (uuid.UUID, error) {
+// equal finds a waiting change that says and does the same, the zero id is none,
+// and all that at least say the same. The text alone would not do: what is done may
+// hold more than an owner reads.
+func (a *Asks) equal(ctx context.Context, brand BrandID, kind string, diff, payload []byte) (alike []uuid.UUID, equal uuid.UUID, err error) {
 	const q = `
 		SELECT id, payload_sealed AS sealed FROM pending_changes
 		 WHERE brand_id = @brand AND kind = @kind AND diff::text = @diff AND state = 'pending' AND expires_at > @now
@@ -132,16 +194,18 @@ func (a *Asks) equal(ctx context.Context, brand BrandID, kind string, diff, payl
 	}
 	all, err := All[row](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand, "kind": kind, "diff": string(diff), "now": a.Now()})
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("list equal changes of %s: %w", brand, err)
+		return nil, uuid.Nil, fmt.Errorf("list equal changes of %s: %w", brand, err)
 	}
+	alike = []uuid.UUID{}
 	for _, r := range all {
+		alike = append(alike, r.ID)
 		// One that does not open can never be applied, and stands in nobody's way.
 		does, err := a.Sealer.Open(ctx, brand, purposeOf(r.ID, kind, diff), r.Sealed)
 		if err == nil && bytes.Equal(does, payload) {
-			return r.ID, nil
+			return alike, r.ID, nil
 		}
 	}
-	return uuid.Nil, nil
+	return alike, uuid.Nil, nil
 }
 
 // purposeOf binds the sealed payload to what the owner reads: neither can be

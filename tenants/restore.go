@@ -21,6 +21,9 @@ const RecoveryWait = 72 * time.Hour
 // ErrNoRecovery is returned where no recovery is under way, or none is due.
 var ErrNoRecovery = errors.New("no such recovery")
 
+// EventRecoveryCancelled is the fact that somebody said no to a recovery.
+const EventRecoveryCancelled = "recovery.cancelled"
+
 // Recovery is an owner's wait.
 type Recovery struct {
 	ID     uuid.UUID `db:"id"`

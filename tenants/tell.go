@@ -3,8 +3,10 @@ package tenants
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // Telling is the Editor of whose edits every owner hears by mail: what an edit
@@ -12,6 +14,19 @@ import (
 // those are told. An edit that notes nothing changed nothing, and tells nobody.
 // by is the member who makes them.
 func (edit Editor) Telling(by uuid.UUID, events ...string) Editor {
+	return edit.telling(events, func(ctx context.Context, e *Edit, event string) error {
+		return Act{Brand: e.Brand, By: by, Event: event, Now: e.Now}.tellOwners(ctx, e.Tx)
+	})
+}
+
+// TellingFor is Telling for somebody who is no member.
+func (edit Editor) TellingFor(by Asker, events ...string) Editor {
+	return edit.telling(events, func(ctx context.Context, e *Edit, event string) error {
+		return by.TellOwners(ctx, e.Tx, e.Brand, event, e.Now)
+	})
+}
+
+func (edit Editor) telling(events []string, tell func(ctx context.Context, e *Edit, event string) error) Editor {
 	return func(ctx context.Context, brand BrandID, fn func(*Edit) error) error {
 		return edit(ctx, brand, func(e *Edit) error {
 			var told []string
@@ -26,11 +41,65 @@ func (edit Editor) Telling(by uuid.UUID, events ...string) Editor {
 				return err
 			}
 			for _, event := range told {
-				if err := (Act{Brand: brand, By: by, Event: event, Now: e.Now}).tellOwners(ctx, e.Tx); err != nil {
+				if err := tell(ctx, e, event); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
+}
+
+// Asker is whoever changes a Brand, or asks for it, and is no member.
+type Asker struct {
+	Name    string // an API key's id, or operator
+	Channel string // api or cli
+}
+
+// OwnersHear are the events that owners hear of when it was no owner who made them
+// true: those of which they hear when another owner does it on the dashboard.
+func OwnersHear() []string {
+	return []string{
+		"brand.paused", "brand.resumed", "brand.interface", "scope.retired", "scope.restored",
+		"domain.added", "domain.removed", "login.candidate", "login.live", "login.removed",
+		"apikey.created", "apikey.rotated", "apikey.revoked",
+		"webhook.created", "webhook.events", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",
+		"agent_endpoint.set", "agent_endpoint.removed", "agent_endpoint.secret_rotated",
+		EventWithdrawn, EventRecoveryCancelled, "change.rejected", "change.applied",
+	}
+}
+
+// TellOwners has every owner hear of the event by mail, in the transaction that
+// makes it true.
+func (by Asker) TellOwners(ctx context.Context, tx pgx.Tx, brand BrandID, event string, now time.Time) error {
+	return by.tell(ctx, tx, brand, event, map[string]any{}, 0, now)
+}
+
+// mostAsked bounds the letters about changes that are asked for: whoever has taken
+// a key can ask without end, and twenty letters in an hour have said it.
+const mostAsked = 20
+
+// EventAsked is the fact that a change waits for an owner.
+const EventAsked = "change.asked"
+
+func (by Asker) tellAsked(ctx context.Context, tx pgx.Tx, brand BrandID, kind string, now time.Time) error {
+	return by.tell(ctx, tx, brand, EventAsked, map[string]any{"change": kind}, mostAsked, now)
+}
+
+// tell writes the notices; most, where it is not zero, is how many of the event
+// one owner hears of within an hour. by is nobody's id: a member did not do it.
+func (by Asker) tell(ctx context.Context, tx pgx.Tx, brand BrandID, event string, detail map[string]any, most int, now time.Time) error {
+	const q = `
+		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
+		SELECT m.brand_id, gen_random_uuid(), m.person_id, @event, @detail, @now
+		  FROM memberships m
+		 WHERE m.brand_id = @brand AND m.role = 'owner'
+		   AND (@most = 0 OR (SELECT count(*) FROM notices n
+		                       WHERE n.brand_id = @brand AND n.person_id = m.person_id
+		                         AND n.kind = @event AND n.created_at > @hour) < @most)`
+	detail["asked_by"], detail["channel"] = by.Name, by.Channel
+	_, err := tx.Exec(ctx, q, pgx.NamedArgs{
+		"brand": brand, "event": event, "detail": detail, "now": now, "most": most, "hour": now.Add(-time.Hour),
+	})
+	return err
 }

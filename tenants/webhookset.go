@@ -208,17 +208,25 @@ func (a *Asks) AskWebhook(ctx context.Context, edit Editor, site Site, brand Bra
 
 // AskWebhookSecret asks for an endpoint's secret to be replaced.
 func (a *Asks) AskWebhookSecret(ctx context.Context, edit Editor, brand BrandID, id, by, channel string) (PendingChange, error) {
-	all, err := Webhooks(ctx, a.DB, brand)
+	w, err := webhookNow(ctx, a.DB, brand, id)
 	if err != nil {
 		return PendingChange{}, err
 	}
-	i := slices.IndexFunc(all, func(w Webhook) bool { return w.ID == id })
-	if i < 0 {
-		return PendingChange{}, ErrNoWebhook
-	}
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeHookRotate, By: by, Channel: channel,
-		Diff:    map[string]any{"webhook": id, "url": all[i].URL},
+		Diff:    map[string]any{"webhook": id, "url": w.URL},
 		Payload: map[string]string{"id": id},
 	})
+}
+
+func webhookNow(ctx context.Context, db *DB, brand BrandID, id string) (Webhook, error) {
+	all, err := Webhooks(ctx, db, brand)
+	if err != nil {
+		return Webhook{}, err
+	}
+	i := slices.IndexFunc(all, func(w Webhook) bool { return w.ID == id })
+	if i < 0 {
+		return Webhook{}, ErrNoWebhook
+	}
+	return all[i], nil
 }

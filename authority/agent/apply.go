@@ -12,16 +12,22 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"countersign.dev/tenants"
 	"countersign.dev/tenants/egress"
 	"github.com/jackc/pgx/v5"
 )
 
 // Application is an agent's own request to be registered.
 type Application struct {
-	Issuer    string     `db:"issuer"`
-	JWKSURI   string     `db:"jwks_uri"`
-	Name      string     `db:"name"`
-	Contact   string     `db:"contact"` // for the operator: an e-mail address or a URL
+	Issuer  string `db:"issuer"`
+	JWKSURI string `db:"jwks_uri"`
+	Name    string `db:"name"`
+	Contact string `db:"contact"` // for the operator: an e-mail address or a URL
+	// Logo is the bytes of a picture; empty: none. It comes with the application and
+	// is not fetched from an address: so strangers send us nowhere, and what is shown
+	// one day is what the operator saw, whatever stands at any address by then.
+	Logo      []byte     `db:"-"`
+	LogoHash  string     `db:"logo_hash"` // of what was made of it; empty: none
 	AskedAt   time.Time  `db:"asked_at"`
 	State     string     `db:"state"` // pending, approved, rejected
 	DecidedAt *time.Time `db:"decided_at"`
@@ -35,6 +41,7 @@ var (
 	ErrRegistered    = errors.New("the agent is registered already, or was refused")
 	ErrFull          = errors.New("too many applications wait already")
 	ErrNoApplication = errors.New("no such application waits")
+	ErrBadLogo       = errors.New("the picture is not taken")
 )
 
 // mostApplications bounds what strangers can pile up before the operator.
@@ -69,16 +76,25 @@ func (r *Registry) Apply(ctx context.Context, fetch *egress.Client, a Applicatio
 	if _, err := set.prove(t); err != nil {
 		return err
 	}
+	// Last: pictures are unfolded for whoever has proved something, and for nobody else.
+	var logo []byte
+	if len(a.Logo) > 0 {
+		if logo, a.LogoHash, err = tenants.RemakeLogo(a.Logo); err != nil {
+			return fmt.Errorf("%w: %w", ErrBadLogo, err)
+		}
+	}
 	const q = `
-		INSERT INTO agent_applications AS p (issuer, jwks_uri, name, contact, asked_at, state)
-		SELECT @issuer, @jwks_uri, @name, @contact, @now, 'pending'
+		INSERT INTO agent_applications AS p (issuer, jwks_uri, name, contact, logo_png, logo_hash, asked_at, state)
+		SELECT @issuer, @jwks_uri, @name, @contact, @logo, @hash, @now, 'pending'
 		 WHERE NOT EXISTS (SELECT FROM agents WHERE issuer = @issuer AND NOT discovered)
 		   AND (SELECT count(*) FROM agent_applications WHERE state = 'pending') < @most
 		ON CONFLICT (issuer) DO UPDATE
-		   SET jwks_uri = excluded.jwks_uri, name = excluded.name, contact = excluded.contact
+		   SET jwks_uri = excluded.jwks_uri, name = excluded.name, contact = excluded.contact,
+		       logo_png = excluded.logo_png, logo_hash = excluded.logo_hash
 		 WHERE p.state = 'pending'`
 	args := pgx.NamedArgs{
-		"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "contact": a.Contact, "now": r.now(), "most": mostApplications,
+		"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "contact": a.Contact,
+		"logo": logo, "hash": a.LogoHash, "now": r.now(), "most": mostApplications,
 	}
 	tag, err := r.db.Exec(ctx, q, args)
 	if err != nil {
@@ -118,7 +134,7 @@ func (r *Registry) appliable(a Application) error {
 // Applications returns those that wait, the oldest first.
 func (r *Registry) Applications(ctx context.Context) ([]Application, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, contact, asked_at, state, decided_at
+		SELECT issuer, jwks_uri, name, contact, logo_hash, asked_at, state, decided_at
 		  FROM agent_applications WHERE state = 'pending' ORDER BY asked_at, issuer`
 	rows, err := r.db.Query(ctx, q)
 	if err != nil {
@@ -145,8 +161,13 @@ func (r *Registry) Approve(ctx context.Context, issuer string) error {
 		   SET jwks_uri = excluded.jwks_uri, name = excluded.name, contact = excluded.contact,
 		       enabled = true, discovered = false, updated_at = excluded.updated_at, enabled_at = excluded.updated_at
 		 WHERE agents.discovered`
+	const picture = `
+		INSERT INTO agent_logos (issuer, png, hash, changed_at)
+		SELECT issuer, logo_png, logo_hash, @now FROM agent_applications
+		 WHERE issuer = @issuer AND logo_png IS NOT NULL
+		ON CONFLICT (issuer) DO UPDATE SET png = excluded.png, hash = excluded.hash, changed_at = excluded.changed_at`
 	defer r.forget(issuer)
-	return r.decide(ctx, q, issuer, "registered")
+	return r.decide(ctx, issuer, "registered", q, picture, forgetPicture)
 }
 
 // Reject says no to the application; the same issuer cannot apply again.
@@ -154,19 +175,28 @@ func (r *Registry) Reject(ctx context.Context, issuer string) error {
 	const q = `
 		UPDATE agent_applications SET state = 'rejected', decided_at = @now
 		 WHERE issuer = @issuer AND state = 'pending'`
-	return r.decide(ctx, q, issuer, "") // no Brand knew of it
+	return r.decide(ctx, issuer, "", q, forgetPicture) // no Brand knew of it
 }
 
-func (r *Registry) decide(ctx context.Context, q, issuer, what string) error {
+// forgetPicture takes the picture out of an application that is decided.
+const forgetPicture = `UPDATE agent_applications SET logo_png = NULL, logo_hash = '' WHERE issuer = @issuer AND state <> 'pending'`
+
+// decide runs the statements. The first one is the decision: where it finds
+// nothing, there was nothing to decide.
+func (r *Registry) decide(ctx context.Context, issuer, what string, first string, rest ...string) error {
 	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, q, pgx.NamedArgs{"issuer": issuer, "now": r.now()})
-		switch {
-		case err != nil:
+		args := pgx.NamedArgs{"issuer": issuer, "now": r.now()}
+		tag, err := tx.Exec(ctx, first, args)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNoApplication
+		}
+		for _, q := range rest {
+			if err == nil {
+				_, err = tx.Exec(ctx, q, args)
+			}
+		}
+		if err != nil || what == "" {
 			return err
-		case tag.RowsAffected() == 0:
-			return ErrNoApplication
-		case what == "":
-			return nil
 		}
 		return r.note(ctx, tx, issuer, what)
 	})

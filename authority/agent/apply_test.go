@@ -1,8 +1,11 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"image"
+	"image/png"
 	"net/http"
 	"testing"
 	"time"
@@ -10,7 +13,9 @@ import (
 	"countersign.dev/authority/agent"
 	"countersign.dev/authority/agent/agenttest"
 	"countersign.dev/migrations/pgtest"
+	"countersign.dev/tenants"
 	"countersign.dev/tenants/egress"
+	"github.com/jackc/pgx/v5"
 )
 
 const applyAudience = "https://countersign.example"
@@ -111,5 +116,106 @@ func TestInspectTellsEachKey(t *testing.T) {
 	p.Serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":"none"}`)) })
 	if _, err := agent.Inspect(context.Background(), fetch, p.JWKSURI); !errors.Is(err, agent.ErrKeysUnfetched) {
 		t.Errorf("no set: %v", err)
+	}
+}
+
+func square(t *testing.T, side int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, side, side))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// An application may bring a picture, which is made anew; it becomes the agent's
+// when the operator approves, and is forgotten when the operator refuses.
+func TestAnApplicationBringsAPicture(t *testing.T) {
+	pool := pgtest.New(t).App(t)
+	registry := agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: true})
+	fetch := egress.New(egress.Config{AllowLoopback: true})
+	p, other := agenttest.New(t), agenttest.New(t)
+	apply := func(p *agenttest.PA, logo []byte, aud string) error {
+		a := application(p)
+		a.Logo = logo
+		return registry.Apply(t.Context(), fetch, a, p.Token(t, agenttest.Claims{Sub: "x", Aud: aud}), applyAudience)
+	}
+	for name, logo := range map[string][]byte{
+		"SVG": []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`), "half": square(t, 64)[:50],
+		"too many bytes": append(square(t, 8), make([]byte, tenants.LargestLogo)...),
+	} {
+		if err := apply(p, logo, applyAudience); !errors.Is(err, agent.ErrBadLogo) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Nothing of a stranger's is unfolded.
+	if err := apply(p, []byte("<svg>"), "https://elsewhere.example"); !errors.Is(err, agent.ErrAudience) {
+		t.Errorf("without a proof: %v", err)
+	}
+	for _, one := range []*agenttest.PA{p, other} {
+		if err := apply(one, append(square(t, 400), "<script>"...), applyAudience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits, err := registry.Logo(t.Context(), p.Issuer)
+	if err != nil || bytes.Contains(waits, []byte("script")) {
+		t.Fatalf("%d bytes, %v", len(waits), err)
+	}
+	if m, err := png.DecodeConfig(bytes.NewReader(waits)); err != nil || m.Width != 256 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := registry.Approve(t.Context(), p.Issuer); err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.Reject(t.Context(), other.Issuer); err != nil {
+		t.Fatal(err)
+	}
+	now, err := registry.Logo(t.Context(), p.Issuer)
+	known, errFind := registry.Find(t.Context(), p.Issuer)
+	if err != nil || errFind != nil || !bytes.Equal(now, waits) || known.Logo == "" {
+		t.Errorf("after approval: %d bytes, %+v, %v, %v", len(now), known, err, errFind)
+	}
+	if _, err := registry.Logo(t.Context(), other.Issuer); !errors.Is(err, agent.ErrNoLogo) {
+		t.Errorf("of a refused one: %v", err)
+	}
+	var left int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM agent_applications WHERE logo_png IS NOT NULL`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d pictures are kept twice, %v", left, err)
+	}
+}
+
+// The operator sets a registered agent's picture and takes it away. One that was
+// only discovered shows its address alone.
+func TestTheOperatorSetsThePicture(t *testing.T) {
+	pool := pgtest.New(t).App(t)
+	var notes []string
+	registry := agent.NewRegistry(agent.RegistryConfig{DB: pool, Note: func(_ context.Context, _ pgx.Tx, issuer, what string) error {
+		notes = append(notes, issuer+" "+what)
+		return nil
+	}})
+	const known, met = "https://agent.example", "https://met.example"
+	if err := registry.Register(t.Context(), agent.Agent{Issuer: known, JWKSURI: known + "/k", Name: "Aria", Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	const discovered = `INSERT INTO agents (issuer, jwks_uri, name, enabled, discovered, created_at, updated_at) VALUES ($1, $1, 'met.example', true, true, now(), now())`
+	if _, err := pool.Exec(t.Context(), discovered, met); err != nil {
+		t.Fatal(err)
+	}
+	for _, issuer := range []string{met, "https://nobody.example"} {
+		if err := registry.SetLogo(t.Context(), issuer, square(t, 8)); !errors.Is(err, agent.ErrNotRegistered) {
+			t.Errorf("%s: %v", issuer, err)
+		}
+	}
+	notes = nil
+	for _, raw := range [][]byte{square(t, 8), square(t, 8), square(t, 16), nil, nil} {
+		if err := registry.SetLogo(t.Context(), known, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(notes) != 3 { // set, set anew, taken away; twice is once
+		t.Errorf("%q", notes)
+	}
+	if _, err := registry.Logo(t.Context(), known); !errors.Is(err, agent.ErrNoLogo) {
+		t.Errorf("taken away: %v", err)
 	}
 }

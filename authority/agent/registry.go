@@ -23,6 +23,7 @@ type Agent struct {
 	Enabled bool   `db:"enabled"`
 	Test    bool   `db:"test"`    // for trying things out: works with Brands that have proved nothing
 	Contact string `db:"contact"` // whom the operator can ask; shown to nobody else
+	Logo    string `db:"logo"`    // the hash of its picture, of its own choice; empty: none. SetLogo sets it
 	// Discovered: nobody registered it. It works with open Brands only, and its
 	// name is its host. Set by Meet; to register it ends it.
 	Discovered bool      `db:"discovered"`
@@ -40,7 +41,7 @@ type RegistryConfig struct {
 }
 
 // Note takes down what was done to an agent ("registered", "enabled",
-// "disabled"), in the transaction that makes it true. An error undoes it.
+// "disabled", "logo"), in the transaction that makes it true. An error undoes it.
 type Note func(ctx context.Context, tx pgx.Tx, issuer, what string) error
 
 // Met takes down that an agent was met at a Brand ("discovered"), or that one of
@@ -155,7 +156,8 @@ func (r *Registry) SetEnabled(ctx context.Context, issuer string, enabled bool) 
 // Find returns the agent with that issuer, or ErrNotRegistered.
 func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at,
+		       coalesce((SELECT hash FROM agent_logos l WHERE l.issuer = agents.issuer), '') AS logo
 		  FROM agents WHERE issuer = @issuer`
 	rows, err := r.db.Query(ctx, q, pgx.NamedArgs{"issuer": issuer})
 	if err != nil {
@@ -174,7 +176,8 @@ func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 // List returns all agents, ordered by issuer.
 func (r *Registry) List(ctx context.Context) ([]Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at,
+		       coalesce((SELECT hash FROM agent_logos l WHERE l.issuer = agents.issuer), '') AS logo
 		  FROM agents ORDER BY issuer`
 	rows, err := r.db.Query(ctx, q)
 	if err != nil {

@@ -71,9 +71,12 @@ func writeReadme(_ context.Context, _ Archive, m *Manifest, out *output) error {
 }
 
 func writeBrand(ctx context.Context, a Archive, m *Manifest, out *output) error {
-	f, err := tenants.FileOf(ctx, a.DB, m.Brand)
+	f, err := tenants.FileOf(ctx, a.DB, m.Brand, a.Now())
 	if err != nil {
 		return err
+	}
+	if f.Logo != nil {
+		*f.Logo = "file:logo.png" // which lies beside it
 	}
 	raw, err := yaml.Marshal(f)
 	if err == nil {

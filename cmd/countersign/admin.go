@@ -74,11 +74,11 @@ func (p *parts) adminAPI(credentials *tenants.Credentials, verifier *agent.Verif
 // is our own origin.
 func (p *parts) applyAgent(ctx context.Context, a api.Application, token string) (string, error) {
 	err := p.agents.Apply(ctx, egress.New(egress.Config{AllowLoopback: p.dev}), agent.Application{
-		Issuer: a.Issuer, JWKSURI: a.JWKSURI, Name: a.Name, Contact: a.Contact,
+		Issuer: a.Issuer, JWKSURI: a.JWKSURI, Name: a.Name, Contact: a.Contact, Logo: a.Logo,
 	}, token, p.publicURL)
 	for _, told := range []error{
 		agent.ErrRefused, agent.ErrBadIssuer, agent.ErrBadJWKSURI, agent.ErrBadName, agent.ErrBadContact,
-		agent.ErrForeignKeys, agent.ErrKeysUnfetched, agent.ErrRegistered, agent.ErrFull,
+		agent.ErrForeignKeys, agent.ErrBadLogo, agent.ErrKeysUnfetched, agent.ErrRegistered, agent.ErrFull,
 	} {
 		if errors.Is(err, told) {
 			return err.Error(), nil

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"text/tabwriter"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/agent"
+	"countersign.dev/tenants"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -49,6 +52,36 @@ func checkAgent(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	return errors.New("none of its keys can verify a pa-jwt")
 }
 
+// logoAgent gives an agent a picture, takes it away, or writes it out for the
+// operator to look at, that of an application too.
+func logoAgent(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	registry := agentRegistry(pool, a)
+	if a.save != "" {
+		png, err := registry.Logo(ctx, a.issuer)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(a.save, png, 0o644)
+	}
+	if a.file == "none" {
+		return registry.SetLogo(ctx, a.issuer, nil)
+	}
+	raw, err := a.read(tenants.LargestLogo + 1)
+	if err != nil {
+		return err
+	}
+	if len(raw) == 0 {
+		return fmt.Errorf("%s is empty; -f none takes the logo away", a.file)
+	}
+	return registry.SetLogo(ctx, a.issuer, raw)
+}
+
+func agentRegistry(pool *pgxpool.Pool, a args) *agent.Registry {
+	return agent.NewRegistry(agent.RegistryConfig{
+		DB: pool, AllowLoopback: a.dev, Now: time.Now, Note: rules(pool).NoteAgent(authority.ByOperator()),
+	})
+}
+
 // listApplications shows who asks to be registered.
 func listApplications(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	waiting, err := agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: a.dev, Now: time.Now}).Applications(ctx)
@@ -56,9 +89,9 @@ func listApplications(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tASKED\tKEYS")
+	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tLOGO\tASKED\tKEYS")
 	for _, one := range waiting {
-		fmt.Fprintf(w, "%s\t%q\t%q\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI)
+		fmt.Fprintf(w, "%s\t%q\t%q\t%v\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.LogoHash != "", one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI)
 	}
 	return w.Flush()
 }

@@ -19,8 +19,8 @@ import (
 const largestFile = 1 << 20
 
 // applyBrand brings a Brand to what a file says: it shows the difference, and
-// with --yes makes it so. Where people log in and tokens are good, an owner is
-// asked, unless --as-operator.
+// with --yes makes it so. Where people log in and tokens are good, and whom the Brand
+// trusts, an owner is asked, unless --as-operator; who its members are, always.
 func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	raw, err := a.read(largestFile)
 	if err != nil {
@@ -45,7 +45,7 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	edit := operatorEdits(pool)
-	opens, err := f.TakeOpening(ctx, tenants.NewDB(pool))
+	rule, restored, err := a.takeAsked(ctx, pool, &f)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,11 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	for _, fact := range facts {
 		printFact(a.out, fact)
 	}
-	if opens {
-		fmt.Fprintln(a.out, "agents: open (any agent that can be discovered may ask)")
+	if rule != "" {
+		fmt.Fprintf(a.out, "agents: %s (more agents may ask)\n", rule)
+	}
+	for _, id := range restored {
+		fmt.Fprintln(a.out, "scope.restored", id)
 	}
 	moves, err := a.movesInterface(ctx, pool, f)
 	if err != nil {
@@ -71,13 +74,26 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
+	shows, picture, err := a.showsElse(ctx, pool, f)
+	if err != nil {
+		return err
+	}
+	wishes, err := a.wishes(ctx, pool, site, f)
+	if err != nil {
+		return err
+	}
 	switch {
-	case len(facts) == 0 && !opens && !moves && !logs && !turns:
+	case len(facts) == 0 && rule == "" && len(restored) == 0 && !moves && !logs && !turns && !shows && len(wishes) == 0:
 		fmt.Fprintf(a.out, "%s is as the file says\n", a.brand)
 		return nil
 	case !a.yes:
 		fmt.Fprintln(a.out, "nothing has changed; --yes makes it so")
 		return nil
+	}
+	if asksOwner(wishes) || !a.asOperator && (rule != "" || len(restored) > 0 || moves || logs || turns) {
+		if _, err := a.asks(pool); err != nil { // nothing is done by half
+			return err
+		}
 	}
 	if len(facts) > 0 {
 		if err := tenants.ApplyFile(ctx, edit, site, f); err != nil {
@@ -85,8 +101,19 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		}
 		fmt.Fprintf(a.out, "done: %d changes\n", len(facts))
 	}
-	if opens {
-		if err := a.open(ctx, pool); err != nil {
+	if shows {
+		if err := showIt(ctx, pool, f.Brand, picture); err != nil {
+			return err
+		}
+	}
+	if rule != "" {
+		if err := a.widen(ctx, pool, site, rule); err != nil {
+			return err
+		}
+	}
+	for _, id := range restored {
+		a.scope = id
+		if err := restoreScope(ctx, pool, a); err != nil {
 			return err
 		}
 	}
@@ -101,9 +128,22 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		}
 	}
 	if turns {
-		return a.callElsewhere(ctx, pool, *f.AgentEndpoint)
+		if err := a.callElsewhere(ctx, pool, *f.AgentEndpoint); err != nil {
+			return err
+		}
 	}
-	return nil
+	return a.grant(ctx, pool, wishes)
+}
+
+// takeAsked takes out of the file what is only asked for: that more agents may ask,
+// and scopes that come back. The operator restores scopes with the rest of the file.
+func (a args) takeAsked(ctx context.Context, pool *pgxpool.Pool, f *tenants.File) (rule string, restored []string, err error) {
+	db := tenants.NewDB(pool)
+	rule, err = f.TakeWidening(ctx, db)
+	if err == nil && !a.asOperator {
+		restored, err = f.TakeRestored(ctx, db)
+	}
+	return rule, restored, err
 }
 
 // movesInterface says whether the file has the Brand elsewhere.

@@ -26,7 +26,7 @@ func brandVerbs() map[string]func(context.Context, *pgxpool.Pool, args) error {
 
 // showBrand writes the Brand as the file that apply reads.
 func showBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	f, err := tenants.FileOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand))
+	f, err := tenants.FileOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand), time.Now())
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,15 @@ func setBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err := assign(&wanted, a.set); err != nil {
 		return err
 	}
-	if before.Agents != tenants.AgentsOpen && wanted.Agents == tenants.AgentsOpen && len(a.set) == 1 {
-		return a.open(ctx, pool)
+	sent, err := json.Marshal(map[string]string{"agents": wanted.Agents})
+	if err != nil {
+		return err
+	}
+	if rule, _ := tenants.Widens(before, sent); rule != "" {
+		if len(a.set) > 1 {
+			return tenants.Widening()
+		}
+		return a.widen(ctx, pool, site, rule)
 	}
 	after, err := tenants.ChangeSettings(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), func(s *tenants.Settings) error {
 		return assign(s, a.set)
@@ -188,23 +195,42 @@ func (a args) move(ctx context.Context, pool *pgxpool.Pool, want tenants.Interfa
 	return waits(a.out, p, err)
 }
 
-// open lets agents ask that nobody has registered, or asks an owner to.
-func (a args) open(ctx context.Context, pool *pgxpool.Pool) error {
+// widen lets more agents ask, or asks an owner to.
+func (a args) widen(ctx context.Context, pool *pgxpool.Pool, site tenants.Site, rule string) error {
 	brand := tenants.BrandID(a.brand)
-	if a.asOperator {
+	switch {
+	case !a.asOperator:
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskRule(ctx, edit, brand, rule, "operator", "cli")
+		})
+	case rule == tenants.AgentsOpen:
 		return tenants.OpenAgents(ctx, operatorEdits(pool), brand)
 	}
-	asks, err := a.asks(pool)
-	if err != nil {
+	_, err := tenants.ChangeSettings(ctx, operatorEdits(pool), site, brand, func(s *tenants.Settings) error {
+		s.Agents = rule
+		return nil
+	})
+	return err
+}
+
+// resumeBrand undoes pause: now, as the operator, or by asking an owner.
+func resumeBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	brand := tenants.BrandID(a.brand)
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskResume(ctx, edit, brand, "operator", "cli")
+		})
+	}
+	if err := tenants.Start(ctx, operatorEdits(pool), brand); err != nil {
 		return err
 	}
-	p, err := asks.AskOpen(ctx, operatorEdits(pool), brand, "operator", "cli")
-	return waits(a.out, p, err)
+	fmt.Fprintln(a.out, a.brand, "is active")
+	return nil
 }
 
 func runBrandDomain(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "brand domain", about: "list | add | check | remove --brand ID [--host NAME]",
+		noun: "brand domain", about: "list | add | check | remove --brand ID [--host NAME] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				all, err := tenants.Domains(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand))
@@ -214,6 +240,11 @@ func runBrandDomain(ctx context.Context, argv []string, _ io.Reader, stdout, std
 				return printDomains(a.out, all)
 			},
 			"add": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				if !a.asOperator {
+					return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+						return asks.AskDomain(ctx, edit, tenants.BrandID(a.brand), a.host, "operator", "cli")
+					})
+				}
 				d, err := tenants.AddDomain(ctx, tenants.NewDB(pool), operatorEdits(pool), tenants.BrandID(a.brand), a.host)
 				if err == nil {
 					fmt.Fprintf(a.out, "publish this line\n  %s\nin the file\n  %s\nor as a TXT record of\n  %s\nthen: countersign brand domain check --brand %s --host %s\n",
@@ -232,7 +263,16 @@ func runBrandDomain(ctx context.Context, argv []string, _ io.Reader, stdout, std
 				return errors.New("the proof is not there")
 			},
 			"remove": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				return tenants.RemoveDomain(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.host)
+				if !a.asOperator {
+					return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+						return asks.AskDomainRemoval(ctx, edit, tenants.BrandID(a.brand), a.host, "operator", "cli")
+					})
+				}
+				err := tenants.RemoveDomain(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.host)
+				if err == nil {
+					fmt.Fprintf(a.out, "%s is no domain of %s any more\n", a.host, a.brand)
+				}
+				return err
 			},
 		},
 	}.run(ctx, argv, stdout, stderr)

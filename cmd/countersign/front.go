@@ -49,7 +49,7 @@ func (f frontDoor) operations() []string {
 	for _, operation := range []string{
 		"brand list",
 		"brand pause --brand " + brand,
-		"brand resume --brand " + brand,
+		"brand resume --as-operator --brand " + brand,
 		"agent list",
 		"agent add --issuer URL --jwks-uri URL --name NAME",
 		"agent disable --issuer URL",

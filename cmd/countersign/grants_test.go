@@ -161,7 +161,7 @@ func TestOnlyClosingIsFinal(t *testing.T) {
 	s.grant(s.Shop, authoritytest.Agent, "guest-1", "bookings:read")
 	for _, line := range []string{
 		"agent disable --issuer " + authoritytest.Agent, "agent enable --issuer " + authoritytest.Agent,
-		"brand pause --brand harbor-hotel", "brand pause --brand harbor-hotel", "brand resume --brand harbor-hotel",
+		"brand pause --brand harbor-hotel", "brand pause --brand harbor-hotel", "brand resume --as-operator --brand harbor-hotel",
 		"user suspend --subject guest-1 --brand harbor-hotel", "user resume --subject guest-1 --brand harbor-hotel",
 	} {
 		s.run(0, line)
@@ -178,7 +178,7 @@ func TestOnlyClosingIsFinal(t *testing.T) {
 	if out := s.run(0, "brand close --yes --brand harbor-hotel"); !strings.Contains(out, "0 grants have ended") {
 		t.Fatal(out)
 	}
-	for _, line := range []string{"brand resume --brand harbor-hotel", "brand pause --brand harbor-hotel"} {
+	for _, line := range []string{"brand resume --as-operator --brand harbor-hotel", "brand pause --brand harbor-hotel"} {
 		if out := s.run(1, line); !strings.Contains(out, "closed, and that is final") {
 			t.Errorf("%s: %s", line, out)
 		}

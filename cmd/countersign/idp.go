@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"countersign.dev/authority"
+	"countersign.dev/authority/signing"
 	"countersign.dev/consent/federation"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
@@ -142,11 +144,12 @@ func runChange(ctx context.Context, argv []string, _ io.Reader, stdout, stderr i
 				if !a.asOperator {
 					return fmt.Errorf("an owner of the Brand applies it in the console; --as-operator does it in your name")
 				}
-				asks, err := a.asks(pool)
+				asks, err := a.operatorAsks(pool)
 				if err != nil {
 					return err
 				}
-				said, err := asks.Apply(ctx, operatorEdits(pool), tenants.BrandID(a.brand), id, "operator")
+				edit := rules(pool).Editor(authority.ByOperator()).TellingFor(byOperator, "change.applied")
+				said, err := asks.Apply(ctx, edit, tenants.BrandID(a.brand), id, "operator")
 				if said != "" {
 					fmt.Fprintln(a.out, said)
 				}
@@ -154,6 +157,21 @@ func runChange(ctx context.Context, argv []string, _ io.Reader, stdout, stderr i
 			}),
 		},
 	}.run(ctx, argv, stdout, stderr)
+}
+
+// operatorAsks apply in the operator's name what is done in somebody's name.
+func (a args) operatorAsks(pool *pgxpool.Pool) (*tenants.Asks, error) {
+	asks, err := a.asks(pool)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyring(pool, a)
+	if err != nil {
+		return nil, err
+	}
+	return asks.With(signing.Appliers(keys, func(ctx context.Context, _ tenants.BrandID) (signing.Policy, error) {
+		return policy(ctx, pool, keys, a)
+	})), nil
 }
 
 func listChanges(ctx context.Context, pool *pgxpool.Pool, a args) error {

@@ -18,7 +18,7 @@ import (
 
 func runKeys(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "keys", about: "list | rotate | retire | revoke | destroy --brand ID [--kid KID] [--reason TEXT]",
+		noun: "keys", about: "list | rotate | retire | revoke | destroy --brand ID [--kid KID] [--reason TEXT] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"list": listKeys, "rotate": rotateKey, "retire": retireKey, "revoke": revokeKey, "destroy": destroyKeys,
 		},
@@ -50,7 +50,7 @@ func keyring(pool *pgxpool.Pool, a args) (*signing.Keys, error) {
 		}
 	}
 	keys := signing.NewKeys(signing.Config{DB: db, Backends: backends, Log: silent, Now: time.Now})
-	return keys.Noted(rules(pool).NoteKeys(authority.ByOperator())), nil
+	return keys.Noted(rules(pool).NoteKeysTelling(authority.ByOperator(), byOperator)), nil
 }
 
 // policy is where a new key of the Brand belongs: in the Vault that is named,
@@ -108,12 +108,17 @@ func listKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	return w.Flush()
 }
 
-// rotateKey publishes a next key. The service lets it sign when every verifier
-// must have seen it.
+// rotateKey asks an owner, or as the operator publishes a next key. The service
+// lets it sign when every verifier must have seen it.
 func rotateKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	keys, err := keyring(pool, a)
 	if err != nil {
 		return err
+	}
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return keys.AskNext(ctx, asks, edit, tenants.BrandID(a.brand), "operator", "cli")
+		})
 	}
 	p, err := policy(ctx, pool, keys, a)
 	if err != nil {
@@ -136,10 +141,20 @@ func retireKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
-	return keys.Retire(ctx, tenants.BrandID(a.brand), a.kid)
+	brand := tenants.BrandID(a.brand)
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return keys.AskRetire(ctx, asks, edit, brand, a.kid, "operator", "cli")
+		})
+	}
+	if err := keys.Retire(ctx, brand, a.kid); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "%s of %s is retired\n", a.kid, a.brand)
+	return nil
 }
 
-// revokeKey is the emergency.
+// revokeKey is the emergency: it waits for nobody, and every owner hears of it.
 func revokeKey(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err := errors.Join(required("kid", a.kid), required("reason", a.reason)); err != nil {
 		return err

@@ -83,8 +83,16 @@ func listMembers(ctx context.Context, pool *pgxpool.Pool, a args) error {
 // that agents name at each.
 func runTenant(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "tenant", about: "list --database-url URL",
+		noun: "tenant", about: "list | show | name --brand ID --name NAME [--audience TEXT]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
+			"show": showProviders,
+			"name": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				site, err := a.site()
+				if err != nil {
+					return err
+				}
+				return tenants.NameProvider(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), a.name, a.audience)
+			},
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				all, err := tenants.Providers(ctx, tenants.NewDB(pool))
 				if err != nil {
@@ -103,6 +111,20 @@ func runTenant(ctx context.Context, argv []string, _ io.Reader, stdout, stderr i
 			},
 		},
 	}.run(ctx, argv, stdout, stderr)
+}
+
+// showProviders lists the Provider of a Brand, and the one that it made.
+func showProviders(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	all, err := tenants.ProvidersOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand))
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROVIDER\tNAME\tAUDIENCE\tMADE IT\tIS THERE\tBRANDS")
+	for _, p := range all {
+		fmt.Fprintf(w, "%s\t%q\t%s\t%v\t%v\t%v\n", p.ID, p.Name, p.Audience, p.Own, p.Present, p.Brands)
+	}
+	return w.Flush()
 }
 
 // showAgent lists what the agent names in aud at each Brand, and where it may act.

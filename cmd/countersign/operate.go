@@ -102,6 +102,8 @@ func (o operation) flags(s settings, a *args) {
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 		s.BoolVar(&a.test, "test", false, "for trying things out: also Brands that have proved no domain work with it")
 		s.StringVar(&a.contact, "contact", "", "`text`: whom to ask about it")
+		s.StringVar(&a.file, "f", "", "`file`: a picture, for logo: PNG, JPEG, WebP or GIF; - is standard input, none takes the logo away")
+		s.StringVar(&a.save, "save", "", "`file` to write the logo to as it is shown, that of an application too, instead of setting it")
 	case "secrets":
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
@@ -112,7 +114,8 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.reason, "reason", "", "`text`: why it is revoked; stands in the public archive")
 		a.vault.register(s, "vault")
 		a.former.register(s, "former-vault")
-		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made")
+		s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a new key is made, or an owner is asked")
+		asOperator(s, a)
 	case "member":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.email, "email", "", "`address` that is invited")
@@ -126,6 +129,12 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.id, "id", "", "`id` of the key, as list shows it")
 		o.sealFlags(s, a)
 		asOperator(s, a)
+	case "tenant":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand that made the Provider, or belongs to it")
+		s.StringVar(&a.name, "name", "", "`text`: what the organisation is called")
+		s.StringVar(&a.audience, "audience", "", "`text` that pa-jwts name in aud, where the Provider is made; it never changes")
+		s.StringVar(&a.publicURL, "public-url", "", "`URL` of the service's own origin")
+		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	case "webhook":
 		flagsWebhook(s, a)
 		asOperator(s, a)
@@ -161,20 +170,16 @@ func rules(pool *pgxpool.Pool) *authority.Authority {
 }
 
 func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	registry := func(pool *pgxpool.Pool, a args) *agent.Registry {
-		return agent.NewRegistry(agent.RegistryConfig{
-			DB: pool, AllowLoopback: a.dev, Now: time.Now, Note: rules(pool).NoteAgent(authority.ByOperator()),
-		})
-	}
+	registry := agentRegistry
 	enable := func(on bool) func(context.Context, *pgxpool.Pool, args) error {
 		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 			return registry(pool, a).SetEnabled(ctx, a.issuer, on)
 		}
 	}
 	return operation{
-		noun: "agent", about: "list | show | add | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
+		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent,
+			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent, "logo": logoAgent,
 			"approve": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return registry(pool, a).Approve(ctx, a.issuer)
 			},
@@ -190,9 +195,9 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 					return err
 				}
 				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tKEYS")
+				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tLOGO\tKEYS")
 				for _, one := range all {
-					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.JWKSURI)
+					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.Logo != "", one.JWKSURI)
 				}
 				return w.Flush()
 			},
@@ -212,7 +217,7 @@ func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 	brand := operation{
 		noun: "brand", about: "list | pause | resume | close | export | show | set | apply | check | logo | move --brand ID …; and brand domain",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"pause": set(tenants.Stop), "resume": set(tenants.Start), "close": closeBrand,
+			"pause": set(tenants.Stop), "resume": resumeBrand, "close": closeBrand,
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				d := tenants.NewDirectory(tenants.NewDB(pool), time.Now)
 				ids, err := d.IDs(ctx)

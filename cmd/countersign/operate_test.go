@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"image"
+	"image/png"
 	"io/fs"
 	"net"
 	"net/url"
@@ -76,6 +78,9 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 		"member invite": {"brand", "email", "role", "master-key-file"},
 		"member remove": {"brand", "id", "master-key-file"},
 		"agent show":    {"issuer"},
+		"agent logo":    {"issuer"},
+		"tenant show":   {"brand"},
+		"tenant name":   {"brand", "name"},
 		"apikey create": {"brand"},
 		"apikey list":   {"brand"},
 		"apikey revoke": {"brand", "id"},
@@ -142,12 +147,24 @@ func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
 func TestSuccessIsSaid(t *testing.T) {
 	w := authoritytest.NewAt(t, time.Now())
 	database, hotel := serviceURL(t, w), string(w.Hotel.ID)
+	picture, saved := filepath.Join(t.TempDir(), "logo.png"), filepath.Join(t.TempDir(), "saved.png")
+	var raw bytes.Buffer
+	if err := png.Encode(&raw, image.NewGray(image.Rect(0, 0, 9, 9))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(picture, raw.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, step := range []struct{ line, want string }{
 		{"user suspend --subject guest-7 --brand " + hotel, "guest-7 is suspended at " + hotel},
 		{"user resume --subject guest-7 --brand " + hotel, "guest-7 is not suspended"},
 		{"brand pause --brand " + hotel, hotel + " is paused"},
-		{"brand resume --brand " + hotel, hotel + " is active"},
+		{"brand resume --as-operator --brand " + hotel, hotel + " is active"},
 		{"agent add --name Bo --issuer https://bo.example --jwks-uri https://bo.example/jwks.json", "https://bo.example (Bo) is registered"},
+		{"tenant name --name Harbors --brand " + hotel, "the Provider of " + hotel + " is called"},
+		{"agent logo --issuer https://bo.example -f " + picture, "the logo of https://bo.example is changed"},
+		{"agent logo --issuer https://bo.example --save " + saved, "the logo of https://bo.example is in " + saved},
+		{"agent logo --issuer https://bo.example -f none", "the logo of https://bo.example is changed"},
 		{"agent disable --issuer https://bo.example", "https://bo.example is disabled"},
 		{"agent enable --issuer https://bo.example", "https://bo.example is enabled"},
 	} {
@@ -155,6 +172,12 @@ func TestSuccessIsSaid(t *testing.T) {
 		if code != 0 || !strings.HasPrefix(out, step.want) || strings.Count(out, "\n") != 1 || errs != "" {
 			t.Errorf("%s: exit %d, %q, %q", step.line, code, out, errs)
 		}
+	}
+	if got, err := os.ReadFile(saved); err != nil || !bytes.HasPrefix(got, []byte("\x89PNG")) {
+		t.Errorf("saved: %d bytes, %v", len(got), err)
+	}
+	if code, _, errs := typed(t, "agent", "logo", "--issuer", "https://bo.example", "--database-url", database); code == 0 || !strings.Contains(errs, "name one of -f") {
+		t.Errorf("neither set nor saved: exit %d, %q", code, errs)
 	}
 	if b := w.Reload(t, w.Hotel.ID); b.State != tenants.Active {
 		t.Errorf("the hotel is %s", b.State)
@@ -232,7 +255,7 @@ func TestKeysAreMadeWhereTheServiceLooks(t *testing.T) {
 	w := authoritytest.NewAt(t, time.Now())
 	database := serviceURL(t, w)
 	mistyped := filepath.Join(t.TempDir(), "mastr.key")
-	rotate := []string{"keys", "rotate", "--brand", string(w.Hotel.ID), "--database-url", database}
+	rotate := []string{"keys", "rotate", "--as-operator", "--brand", string(w.Hotel.ID), "--database-url", database}
 	for what, extra := range map[string][]string{
 		"no master key":         nil,
 		"a mistyped master key": {"--master-key-file", mistyped},
@@ -279,7 +302,7 @@ func TestOperatorsLeaveATrail(t *testing.T) {
 	}
 	for event, line := range map[string][]string{
 		"agent.disabled": {"agent", "disable", "--issuer", authoritytest.Agent},
-		"key.retired":    {"keys", "retire", "--brand", string(w.Hotel.ID), "--kid", next.KID},
+		"key.retired":    {"keys", "retire", "--as-operator", "--brand", string(w.Hotel.ID), "--kid", next.KID},
 	} {
 		if code, _, stderr := typed(t, append(line, "--database-url", database)...); code != 0 {
 			t.Fatalf("%v: %d %s", line, code, stderr)

@@ -37,8 +37,23 @@ var promises = map[string]promise{
 		return a.issuer + " is disabled: no Brand recognises it until agent enable"
 	}},
 
-	"agent show":    {needs: []string{"issuer"}},
-	"tenant list":   {},
+	"agent show": {needs: []string{"issuer"}},
+	"agent logo": {needs: []string{"issuer"}, also: func(a args) error {
+		if (a.file == "") == (a.save == "") {
+			return errors.New("name one of -f, to set it, and --save, to look at it")
+		}
+		return nil
+	}, said: func(a args) string {
+		if a.save != "" {
+			return "the logo of " + a.issuer + " is in " + a.save
+		}
+		return "the logo of " + a.issuer + " is changed"
+	}},
+	"tenant list": {},
+	"tenant show": {needs: []string{"brand"}},
+	"tenant name": {needs: []string{"brand", "name"}, said: func(a args) string {
+		return fmt.Sprintf("the Provider of %s is called %q", a.brand, a.name)
+	}},
 	"agent check":   {needs: []string{"issuer"}},
 	"agent pending": {},
 	"agent approve": {needs: []string{"issuer"}, said: func(a args) string {
@@ -52,9 +67,7 @@ var promises = map[string]promise{
 	"brand pause": {needs: []string{"brand"}, said: func(a args) string {
 		return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
 	}},
-	"brand resume": {needs: []string{"brand"}, said: func(a args) string {
-		return a.brand + " is active"
-	}},
+	"brand resume": {needs: []string{"brand"}},
 	"brand close": {needs: []string{"brand"}, also: func(a args) error {
 		if a.yes {
 			return nil
@@ -74,12 +87,10 @@ var promises = map[string]promise{
 	"brand export": {needs: []string{"brand"}},
 	"brand move":   {needs: []string{"brand", "mode", "public-url"}},
 
-	"brand domain list":  {needs: []string{"brand"}},
-	"brand domain add":   {needs: []string{"brand", "host"}},
-	"brand domain check": {needs: []string{"brand", "host"}},
-	"brand domain remove": {needs: []string{"brand", "host"}, said: func(a args) string {
-		return fmt.Sprintf("%s is no domain of %s any more", a.host, a.brand)
-	}},
+	"brand domain list":   {needs: []string{"brand"}},
+	"brand domain add":    {needs: []string{"brand", "host"}},
+	"brand domain check":  {needs: []string{"brand", "host"}},
+	"brand domain remove": {needs: []string{"brand", "host"}},
 
 	"scope list": {needs: []string{"brand"}},
 	"scope set": {needs: []string{"brand", "scope", "set"}, said: func(a args) string {
@@ -91,9 +102,7 @@ var promises = map[string]promise{
 	"scope retire": {needs: []string{"brand", "scope"}, said: func(a args) string {
 		return fmt.Sprintf("scope %s of %s is off the card; grants live on without it", a.scope, a.brand)
 	}},
-	"scope restore": {needs: []string{"brand", "scope"}, said: func(a args) string {
-		return fmt.Sprintf("scope %s of %s is on the card", a.scope, a.brand)
-	}},
+	"scope restore": {needs: []string{"brand", "scope"}},
 
 	"detail list": {needs: []string{"brand"}},
 	"detail set": {needs: []string{"brand", "type", "set"}, said: func(a args) string {
@@ -155,11 +164,9 @@ var promises = map[string]promise{
 		return nil
 	}},
 
-	"keys list":   {needs: []string{"brand"}},
-	"keys rotate": {needs: []string{"brand"}},
-	"keys retire": {needs: []string{"brand", "kid"}, said: func(a args) string {
-		return fmt.Sprintf("%s of %s is retired", a.kid, a.brand)
-	}},
+	"keys list":    {needs: []string{"brand"}},
+	"keys rotate":  {needs: []string{"brand"}},
+	"keys retire":  {needs: []string{"brand", "kid"}},
 	"keys destroy": {needs: []string{"brand"}},
 	"keys revoke":  {needs: []string{"brand", "kid", "reason"}},
 
@@ -199,9 +206,7 @@ var promises = map[string]promise{
 	"webhook disable": {needs: []string{"brand", "id"}, said: func(a args) string {
 		return fmt.Sprintf("webhook %s of %s is off: what was still to be sent is kept for replay", a.id, a.brand)
 	}},
-	"webhook enable": {needs: []string{"brand", "id"}, said: func(a args) string {
-		return fmt.Sprintf("webhook %s of %s is on; webhook replay sends what it missed", a.id, a.brand)
-	}},
+	"webhook enable": {needs: []string{"brand", "id"}},
 }
 
 // known refuses a Brand that is not there before anything is done in its name.

@@ -18,15 +18,31 @@ func runScope(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 		}
 	}
 	return operation{
-		noun: "scope", about: "list | set | order | retire | restore --brand ID [--scope ID] [--set NAME=VALUE …] [--order ID,…]",
+		noun: "scope", about: "list | set | order | retire | restore --brand ID [--scope ID] [--set NAME=VALUE …] [--order ID,…] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"list": listScopes, "set": setScope,
-			"retire": on(tenants.RetireScope), "restore": on(tenants.RestoreScope),
+			"retire": on(tenants.RetireScope), "restore": restoreScope,
 			"order": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return tenants.OrderScopes(ctx, operatorEdits(pool), tenants.BrandID(a.brand), strings.Split(a.order, ","))
 			},
 		},
 	}.run(ctx, argv, stdout, stderr)
+}
+
+// restoreScope puts a retired scope back: now, as the operator, or by asking an
+// owner, for grants that held it hold it again.
+func restoreScope(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	brand := tenants.BrandID(a.brand)
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskRestore(ctx, edit, brand, a.scope, "operator", "cli")
+		})
+	}
+	if err := tenants.RestoreScope(ctx, operatorEdits(pool), brand, a.scope); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "scope %s of %s is on the card\n", a.scope, a.brand)
+	return nil
 }
 
 func listScopes(ctx context.Context, pool *pgxpool.Pool, a args) error {

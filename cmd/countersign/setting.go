@@ -41,6 +41,7 @@ type settingArgs struct {
 	maxAge      int
 	test        bool // of agent
 	contact     string
+	save        string // of agent logo
 }
 
 // pairs collects --set NAME=VALUE.
@@ -75,10 +76,12 @@ func (o operation) settingFlags(s settings, a *args) {
 		o.sealFlags(s, a)
 	case "brand domain":
 		s.StringVar(&a.host, "host", "", "`name` of the domain")
+		o.sealFlags(s, a)
 	case "scope":
 		s.StringVar(&a.scope, "scope", "", "`id` of the scope")
 		s.Var(&a.set, "set", "`NAME=VALUE`: description, effect, impact, undo, or such as texts.de.description; may be repeated")
 		s.StringVar(&a.order, "order", "", "comma-separated `list` of all scopes on the card")
+		o.sealFlags(s, a)
 	case "detail":
 		s.StringVar(&a.detailType, "type", "", "`name` of the type, as agents write it")
 		s.Var(&a.set, "set", "`NAME=VALUE`: scope, words such as \"Up to {amount} {currency}[ at {shop}]\", schema as JSON, or such as texts.de; may be repeated")
@@ -131,9 +134,13 @@ func (a args) site() (tenants.Site, error) {
 	return site, err
 }
 
-// operatorEdits are changes in the name of whoever runs the command line.
+// byOperator is how owners hear of what is done, or asked for, by a command.
+var byOperator = tenants.Asker{Name: "operator", Channel: "cli"}
+
+// operatorEdits are changes in the name of whoever runs the command line. Owners
+// hear of them as they hear of one another's.
 func operatorEdits(pool *pgxpool.Pool) tenants.Editor {
-	return rules(pool).Editor(authority.ByOperator())
+	return rules(pool).Editor(authority.ByOperator()).TellingFor(byOperator, tenants.OwnersHear()...)
 }
 
 // sealer opens whoever keeps the service's secrets.

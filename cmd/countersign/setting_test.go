@@ -86,8 +86,25 @@ agents:
 	if out, _ := b.run(0, "brand", "apply", "-f", file, "--yes"); !strings.Contains(out, "as the file says") || b.Count(t, `SELECT count(*) FROM audit_events`) != n {
 		t.Errorf("twice is more than once:\n%s", out)
 	}
-	// Back again: the scopes that were retired come back as they were.
-	b.run(0, "brand", "apply", "-f", b.file(strings.Replace(shown, "brand:", "# as before\nbrand:", 1)), "--yes")
+	// Back again: the scopes that were retired come back as they were, by an owner's
+	// word or the operator's; the rest does not wait for that.
+	back := b.file(strings.Replace(shown, "brand:", "# as before\nbrand:", 1))
+	b.run(1, "brand", "apply", "-f", back, "--yes")
+	if got := b.Reload(t, b.Hotel.ID); got.Name != "Harbour" {
+		t.Error("done by half: nobody could be asked")
+	}
+	for range 2 { // twice is once
+		if out, _ := b.run(0, "brand", "apply", "-f", back, "--yes", "--master-key-file", b.keyFile); strings.Count(out, "(scope.restore) waits for an owner") != 3 {
+			t.Errorf("%s", out)
+		}
+	}
+	if n := b.Count(t, `SELECT count(*) FROM pending_changes WHERE kind = 'scope.restore'`); n != 3 {
+		t.Errorf("%d wait", n)
+	}
+	if got := b.Reload(t, b.Hotel.ID); got.Name != "Harbor Hotel" || len(got.Scopes) != 1 {
+		t.Errorf("restored unasked: %+v", got.Scopes)
+	}
+	b.run(0, "brand", "apply", "-f", back, "--yes", "--as-operator")
 	if got := b.Reload(t, b.Hotel.ID); got.Name != "Harbor Hotel" || len(got.Scopes) != 4 || got.Scopes[0].ID != "bookings:read" {
 		t.Errorf("%+v", got.Scopes)
 	}
@@ -225,7 +242,7 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	}
 	detail(0, "remove")
 	detail(1, "remove")
-	if out, _ := b.run(0, "brand", "domain", "add", "--brand", "harbor-hotel", "--host", "hotel.example"); !strings.Contains(out, "countersign-proof=") || !strings.Contains(out, "_countersign.hotel.example") {
+	if out, _ := b.run(0, "brand", "domain", "add", "--as-operator", "--brand", "harbor-hotel", "--host", "hotel.example"); !strings.Contains(out, "countersign-proof=") || !strings.Contains(out, "_countersign.hotel.example") {
 		t.Errorf("%s", out)
 	}
 	b.run(0, "brand", "pause", "--brand", "harbor-hotel")

@@ -19,23 +19,33 @@ import (
 )
 
 func runWebhook(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	enable := func(on bool) func(context.Context, *pgxpool.Pool, args) error {
-		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-			note := ""
-			if !on {
-				note = "turned off by an operator"
-			}
-			return tenants.EnableWebhook(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.id, on, note)
-		}
-	}
 	return operation{
-		noun: "webhook", about: "create | list | rotate | disable | enable | deliveries | replay --brand ID [--url URL --events grant.revoked,… --format json|set] [--id ID]",
+		noun: "webhook", about: "create | list | rotate | disable | enable | deliveries | replay --brand ID [--url URL --events grant.revoked,… --format json|set] [--id ID] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"create": createWebhook, "list": listWebhooks, "rotate": rotateWebhook,
-			"disable": enable(false), "enable": enable(true),
+			"disable": disableWebhook, "enable": enableWebhook,
 			"deliveries": listDeliveries, "replay": replayDelivery,
 		},
 	}.run(ctx, argv, stdout, stderr)
+}
+
+func disableWebhook(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	return tenants.EnableWebhook(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.id, false, "turned off by an operator")
+}
+
+// enableWebhook turns it on again: now, as the operator, or by asking an owner.
+func enableWebhook(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	brand := tenants.BrandID(a.brand)
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskWebhookOn(ctx, edit, brand, a.id, "operator", "cli")
+		})
+	}
+	if err := tenants.EnableWebhook(ctx, operatorEdits(pool), brand, a.id, true, ""); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "webhook %s of %s is on; webhook replay sends what it missed\n", a.id, a.brand)
+	return nil
 }
 
 // flagsWebhook are those of its verbs.
@@ -49,7 +59,7 @@ func flagsWebhook(s settings, a *args) {
 	s.BoolVar(&a.atOnce, "at-once", false, "rotate without a day in which the former secret signs too: somebody else may have it")
 	s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	a.vault.register(s, "vault")
-	s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a secret is made")
+	s.StringVar(&a.masterFile, "master-key-file", "", "`file` with the service's master key, where a secret is made, or an owner is asked")
 }
 
 // withSealer does what needs a secret sealed where the service opens it.

@@ -71,7 +71,7 @@ func TestAWebhooksLifeFromTheShell(t *testing.T) {
 	if said := run("webhook replay --id "+id, 1); !strings.Contains(said, "webhook enable comes first") {
 		t.Errorf("replayed to one that is off: %q", said)
 	}
-	run("webhook enable --id "+id, 0)
+	run("webhook enable --as-operator --id "+id, 0)
 	changed := strings.TrimSpace(run("webhook rotate --as-operator --at-once --id "+id+" --master-key-file "+file, 0))
 	r.Answer(func(eventstest.Call) int { return http.StatusOK })
 	for _, again := range []string{id, first.ID} {

@@ -20,6 +20,7 @@ type AgentsView struct {
 // An AgentCard is one agent and everything it may do.
 type AgentCard struct {
 	Name    string
+	Picture string    // the agent's own, on our origin; empty: none
 	Host    ui.Phrase // empty: it stands as the name
 	Notice  []ui.Notice
 	May     List

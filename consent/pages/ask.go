@@ -14,10 +14,14 @@ type Opening struct {
 
 	Question ui.Phrase
 	Asked    ui.Phrase // the verified host, and when it asked
-	Care     ui.Phrase // who should not go on
-	Said     ui.Phrase // the Brand's own words on why; may be empty
-	Warnings []ui.Notice
-	Claims   Claims
+	// Picture is the address of the agent's own, on our origin. It stands below what is
+	// verified, beside PictureSays, which says whose word it is. Empty: none.
+	Picture     string
+	PictureSays ui.Phrase
+	Care        ui.Phrase // who should not go on
+	Said        ui.Phrase // the Brand's own words on why; may be empty
+	Warnings    []ui.Notice
+	Claims      Claims
 
 	CodeLabel string
 	Code      string // empty: the whole stub is left out

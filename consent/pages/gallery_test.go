@@ -2,6 +2,9 @@ package pages_test
 
 import (
 	"context"
+	"image"
+	"image/color"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +34,16 @@ func hang(t *testing.T, samples []sample) *httptest.Server {
 	mux.HandleFunc("GET /b/demo/brand.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css")
 		_, _ = w.Write(ui.BrandCSS("#0f766e"))
+	})
+	mux.HandleFunc("GET /b/demo/agents/logo", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "image/png")
+		m := image.NewNRGBA(image.Rect(0, 0, 96, 96))
+		for i := range 96 * 96 { // a disc on nothing
+			if x, y := i%96-48, i/96-48; x*x+y*y < 44*44 {
+				m.Set(i%96, i/96, color.NRGBA{B: 160, R: 40, A: 255})
+			}
+		}
+		_ = png.Encode(w, m)
 	})
 	for _, s := range samples {
 		mux.HandleFunc("GET /"+s.name, func(w http.ResponseWriter, r *http.Request) {

@@ -23,6 +23,7 @@ func managing(c words.Common, o other) []sample {
 		Agent: o.asker(), May: o.descriptions[:3], Since: now.AddDate(0, -2, 0), Used: now.AddDate(0, 0, -1),
 		Until: now.AddDate(0, 0, 30), LookURL: "/b/demo/agents?agent=1", EndURL: "/b/demo/agents?end=1",
 	}
+	held.Agent.LogoURL = "/b/demo/agents/logo?v=x"
 	second := held
 	second.Agent = words.Agent{Host: "xn--mbel-5qa.example"}
 	second.Used, second.Until = never, never

@@ -9,6 +9,7 @@ type AgentView struct {
 	Account Account
 	Heading ui.Phrase
 	Lead    ui.Phrase // the host
+	Picture string    // the agent's own, on our origin; empty: none
 	Facts   []Fact
 	Rights  string // heading of May
 	May     []Right

@@ -147,10 +147,13 @@ func questions(c words.Common, o other) []sample {
 	unknown.Agent = words.Agent{Name: o.brand + " Concierge", Host: "hаrbor-hotel.example"} // Cyrillic а
 	unknown.Purpose = "I look after your stay from beginning to end."
 	unknown.Place = "Lisbon"
+	pictured := ask(c, o, 3)
+	pictured.Agent.LogoURL = "/b/demo/agents/logo?v=x"
 	stepUp := ask(c, o, 3)
 	stepUp.StepUp, stepUp.Reason = true, o.reason
 	return []sample{
 		{"ask", pages.Ask(words.Ask(ask(c, o, 4)))},
+		{"ask-pictured", pages.Ask(words.Ask(pictured))},
 		{"ask-stepup", pages.Ask(words.Ask(stepUp))},
 		{"ask-sensitive", pages.Ask(words.Ask(withSensitive(ask(c, o, 3))))},
 		{"ask-long", pages.Ask(words.Ask(long))},

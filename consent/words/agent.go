@@ -10,6 +10,7 @@ type Agent struct {
 	Name         string // may be empty
 	NameVerified bool   // somebody registered the name here; otherwise it is the agent's own claim
 	Host         string // of its issuer, whose keys signed the request: verified
+	LogoURL      string // of its picture, on our own origin; its own claim, like the name. Empty: none
 }
 
 // called is what a sentence may call the agent: a name nobody checked would
@@ -22,6 +23,15 @@ func (a Agent) called() string {
 }
 
 // host is the address as machines compare it.
+// picture stands beside the verified host and never in its place. One whose name does
+// not count has none.
+func (a Agent) picture() string {
+	if a.Name == "" || !a.NameVerified {
+		return ""
+	}
+	return a.LogoURL
+}
+
 func (a Agent) host() string { return alike.Host(a.Host) }
 
 // warnings are plain words about an agent nobody vouches for, and about a name

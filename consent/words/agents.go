@@ -143,7 +143,7 @@ func (c Common) paused(p Pause) []ui.Notice {
 func (d AgentsData) card(h HeldAgent) pages.AgentCard {
 	agent := h.Agent.called()
 	c := pages.AgentCard{
-		Name: agent, Host: h.Agent.beside(agent), Notice: d.doubts(h),
+		Name: agent, Picture: h.Agent.picture(), Host: h.Agent.beside(agent), Notice: d.doubts(h),
 		May:   pages.List{Heading: d.Lang.Text("agents.may"), Items: h.May},
 		Facts: d.facts(h),
 		Look:  d.link("agents.look", h.LookURL),

@@ -98,6 +98,9 @@ func (d AskData) opening(question ui.Phrase) pages.Opening {
 
 		CodeLabel: d.Lang.Text(label), Code: d.UserCode, CodeWhy: d.say(why),
 	}
+	if o.Picture = d.Agent.picture(); o.Picture != "" {
+		o.PictureSays = d.say("ask.picture", "agent", d.Agent.called())
+	}
 	if d.Reason != "" {
 		o.Said = d.say("ask.said", "words", d.Reason)
 	}

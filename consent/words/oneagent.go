@@ -49,7 +49,7 @@ func OneAgent(d AgentData) pages.AgentView {
 	agent := d.Held.Agent.called()
 	heading := d.say("agent.heading", "agent", agent)
 	v := pages.AgentView{
-		Page: d.page(heading.String()), Heading: heading, Lead: d.say("end.lead", "host", d.Held.Agent.host()),
+		Page: d.page(heading.String()), Heading: heading, Lead: d.say("end.lead", "host", d.Held.Agent.host()), Picture: d.Held.Agent.picture(),
 		Facts: d.facts(d.Held), Rights: d.Lang.Text("agent.rights"),
 		End:  ui.Link{Label: d.say("agents.end", "agent", agent), Href: d.Held.EndURL},
 		Back: d.link("agent.back", d.BackURL),

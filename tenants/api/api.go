@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -136,7 +137,9 @@ func (h *Handler) admin(serve serve) http.Handler {
 			key, err = h.Credentials.Check(r.Context(), brand.ID, bearer(r), tenants.RightAdmin)
 		}
 		if err == nil {
-			err = serve(w, r, caller{brand, key, h.Editor(key)})
+			c := caller{Brand: brand, key: key}
+			c.edit = h.Editor(key).TellingFor(c.asker(), tenants.OwnersHear()...)
+			err = serve(w, r, c)
 			if r.Method != http.MethodGet {
 				h.Brands.Forget(brand.ID)
 			}
@@ -146,6 +149,9 @@ func (h *Handler) admin(serve serve) http.Handler {
 		}
 	})
 }
+
+// asker is how owners hear of the caller.
+func (c caller) asker() tenants.Asker { return tenants.Asker{Name: c.key, Channel: "api"} }
 
 func bearer(r *http.Request) string {
 	values := r.Header.Values("Authorization")
@@ -223,6 +229,11 @@ func refused(err error) string {
 		tenants.ErrTooMany:         "Too many changes wait for an owner already",
 		tenants.ErrTooManyWebhooks: "Too many webhook endpoints are on already",
 		tenants.ErrMember:          "Is a member of the Brand already",
+		tenants.ErrHaveDomain:      "The Brand has added this domain already",
+		tenants.ErrOnCard:          "The scope is on the card",
+		tenants.ErrNotPaused:       "The Brand is not paused",
+		tenants.ErrHookOn:          "The webhook endpoint is on already",
+		signing.ErrNoNext:          "The key is no next key",
 		events.ErrOff:              "The endpoint is off; enable it first",
 	} {
 		if errors.Is(err, sentinel) {
@@ -269,13 +280,16 @@ func write(w http.ResponseWriter, status int, contentType string, v any) {
 // read decodes a small JSON body strictly: a misspelt member is a mistake to be
 // told, not to be passed over.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
-	const largest = 64 << 10
+	return readUpTo(w, r, into, 64<<10)
+}
+
+func readUpTo(w http.ResponseWriter, r *http.Request, into any, largest int64) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return problem{Title: "Send JSON", Status: http.StatusUnsupportedMediaType}
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
 	if err != nil {
-		return problem{Title: "The body breaks off, or is larger than 64 KiB", Status: http.StatusBadRequest}
+		return problem{Title: "The body breaks off, or is larger than " + strconv.FormatInt(largest>>10, 10) + " KiB", Status: http.StatusBadRequest}
 	}
 	return decode(raw, into)
 }

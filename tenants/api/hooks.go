@@ -57,15 +57,19 @@ func (h *Handler) rotateHook(w http.ResponseWriter, r *http.Request, c caller) e
 	return h.asked(w, p, err)
 }
 
-// switchHook waits for nobody: an owner has allowed the address, and whoever
-// suspects its receiver must be able to stop it.
-func (h *Handler) switchHook(on bool) serve {
-	return func(w http.ResponseWriter, r *http.Request, c caller) error {
-		if err := tenants.EnableWebhook(r.Context(), c.edit, c.ID, r.PathValue("id"), on, ""); err != nil {
-			return err
-		}
-		return h.listHooks(w, r, c)
+// disableHook waits for nobody: whoever suspects its receiver must be able to stop
+// it.
+func (h *Handler) disableHook(w http.ResponseWriter, r *http.Request, c caller) error {
+	if err := tenants.EnableWebhook(r.Context(), c.edit, c.ID, r.PathValue("id"), false, ""); err != nil {
+		return err
 	}
+	return h.listHooks(w, r, c)
+}
+
+// enableHook asks an owner: why it was stopped, this key may not know.
+func (h *Handler) enableHook(w http.ResponseWriter, r *http.Request, c caller) error {
+	p, err := h.Asks.AskWebhookOn(r.Context(), c.edit, c.ID, r.PathValue("id"), c.key, "api")
+	return h.asked(w, p, err)
 }
 
 // deliveryView is one event's way to one endpoint.

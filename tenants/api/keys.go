@@ -37,8 +37,11 @@ func view(k signing.KeyInfo) keyView {
 	return v
 }
 
-// keys are the Brand's as this caller changes them: the trail says who.
-func (h *Handler) keys(c caller) *signing.Keys { return h.Keys.Noted(h.Authority.NoteKeys(c.by())) }
+// keys are the Brand's as this caller changes them: the trail says who, and every
+// owner hears of a key that is revoked.
+func (h *Handler) keys(c caller) *signing.Keys {
+	return h.Keys.Noted(h.Authority.NoteKeysTelling(c.by(), c.asker()))
+}
 
 func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, c caller) error {
 	keys, err := h.Keys.List(r.Context(), c.ID)
@@ -53,23 +56,20 @@ func (h *Handler) listKeys(w http.ResponseWriter, r *http.Request, c caller) err
 	return nil
 }
 
+// rotateKey asks an owner: what the Brand's tokens are signed with is theirs.
 func (h *Handler) rotateKey(w http.ResponseWriter, r *http.Request, c caller) error {
-	p := h.Policy(c.Brand)
-	next, err := h.keys(c).Prepare(r.Context(), c.ID, p.Backend, p.Alg)
-	if err != nil {
-		return err
-	}
-	write(w, http.StatusAccepted, "application/json", view(next))
-	return nil
+	p, err := h.Keys.AskNext(r.Context(), h.Asks, c.edit, c.ID, c.key, "api")
+	return h.asked(w, p, err)
 }
 
 func (h *Handler) retireKey(w http.ResponseWriter, r *http.Request, c caller) error {
-	if err := h.keys(c).Retire(r.Context(), c.ID, r.PathValue("kid")); err != nil {
-		return err
-	}
-	return h.listKeys(w, r, c)
+	p, err := h.Keys.AskRetire(r.Context(), h.Asks, c.edit, c.ID, r.PathValue("kid"), c.key, "api")
+	return h.asked(w, p, err)
 }
 
+// revokeKey waits for nobody. Whoever learns that a key is in other hands must be
+// able to end it in that minute: a false alarm costs each agent one refresh, a late
+// one whatever a thief signs. So that nobody does it unseen, every owner hears of it.
 func (h *Handler) revokeKey(w http.ResponseWriter, r *http.Request, c caller) error {
 	var body struct {
 		Reason string `json:"reason"`

@@ -107,7 +107,7 @@ func TestWhatCannotBeNotedDoesNotHappen(t *testing.T) {
 		a := newAdmin(t)
 		a.allowed("guest-1")
 		a.must("PUT", "connections/candidate", `{"issuer":"https://login.example","client_id":"us","client_secret":"s"}`, 200)
-		a.must("POST", "domains", `{"host":"hotel.example"}`, 200)
+		a.domain("hotel.example")
 		key := tenants.KeyID(a.newKey(a.Hotel, tenants.RightEvents))
 		var grant, connection string
 		if err := a.Owner.QueryRow(t.Context(), `SELECT g.id::text, c.id::text FROM grants g, login_connections c`).Scan(&grant, &connection); err != nil {
@@ -122,6 +122,7 @@ func TestWhatCannotBeNotedDoesNotHappen(t *testing.T) {
 			{"PUT", "detail-types/stay_charge", `{"scope":"bookings:read","schema":{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}},"words":"{a}"}`},
 			{"PUT", "scope-order", `{"order":["account:read","bookings:read","bookings:change","extras:order"]}`},
 			{"POST", "domains", `{"host":"other.example"}`},
+			{"POST", "keys", ""},
 			{"DELETE", "domains/hotel.example", ""},
 			{"PUT", "connections/candidate", `{"issuer":"https://login2.example","client_id":"us","client_secret":"s"}`},
 			{"POST", "connections/" + connection + "/live", ""},

@@ -45,8 +45,9 @@ func (h *Handler) document() object {
 		"info": object{
 			"title": "Countersign admin API", "version": "1",
 			"description": "Everything a Brand sets. Errors are RFC 9457 problem documents; where a body holds mistakes, " +
-				"errors names all of them, each with the way to mend it. Calls that move where people log in or tokens are good " +
-				"answer 202 and wait for an owner of the Brand. A POST, PUT, PATCH or DELETE with an Idempotency-Key is done once " +
+				"errors names all of them, each with the way to mend it. Calls that answer 202 with a change " +
+				"wait for a touch of an owner's passkey on the dashboard, for 7 days; every owner gets a letter, and DELETE of the change takes it back. " +
+				"What only stops something waits for nobody; revoking a signing key is that, and every owner hears of it. A POST, PUT, PATCH or DELETE with an Idempotency-Key is done once " +
 				"within a day; the same call again gets the same answer.",
 		},
 		"servers":  []any{object{"url": h.Site.PublicURL}},
@@ -163,6 +164,9 @@ func schema(t reflect.Type) object {
 	case reflect.Struct:
 		return structSchema(t)
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return object{"type": "string", "contentEncoding": "base64"}
+		}
 		return object{"type": "array", "items": schema(t.Elem())}
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": schema(t.Elem())}

@@ -14,7 +14,12 @@ type Application struct {
 	JWKSURI string `json:"jwks_uri"` // on the issuer's own host
 	Name    string `json:"name"`
 	Contact string `json:"contact"` // for the operator: an e-mail address or a URL
+	// Logo is a picture, in base64: PNG, JPEG, WebP or GIF, up to 1 MiB. Empty: none.
+	Logo []byte `json:"logo,omitempty"`
 }
+
+// largestApplication has room for a picture, in base64.
+const largestApplication = 64<<10 + (tenants.LargestLogo+2)/3*4
 
 // Apply keeps an application that the pa-jwt proves. what is empty where it is
 // kept; otherwise it says why not, to be read by the agent's people.
@@ -38,7 +43,7 @@ func (h *Handler) applyAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var a Application
-	err := read(w, r, &a)
+	err := readUpTo(w, r, &a, largestApplication)
 	if err == nil {
 		var what string
 		if what, err = h.Apply(r.Context(), a, bearer(r)); err == nil && what != "" {
@@ -54,7 +59,7 @@ func (h *Handler) applyAgent(w http.ResponseWriter, r *http.Request) {
 
 var applyRoute = route{
 	method: http.MethodPost, path: "agents", says: "An agent asks to be registered; its pa-jwt, for our origin as audience, is the proof",
-	takes:  Application{"https://agent.example", "https://agent.example/jwks.json", "Aria", "ops@agent.example"},
+	takes:  Application{"https://agent.example", "https://agent.example/jwks.json", "Aria", "ops@agent.example", []byte("\x89PNG…")},
 	status: http.StatusAccepted, gives: applied{"pending"},
 }
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -15,9 +16,10 @@ import (
 // Anybody may apply, with a proof; without one the agent's people read why not.
 func TestAgentsApplyThroughTheAPI(t *testing.T) {
 	a := newAdmin(t)
+	logo := ""
 	apply := func(token string) int {
 		t.Helper()
-		const body = `{"issuer":"https://agent.example","jwks_uri":"https://agent.example/jwks.json","name":"Aria","contact":"ops@agent.example"}`
+		body := `{"issuer":"https://agent.example","jwks_uri":"https://agent.example/jwks.json","name":"Aria","contact":"ops@agent.example"` + logo + `}`
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.origin+"/api/v1/agents", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -35,8 +37,19 @@ func TestAgentsApplyThroughTheAPI(t *testing.T) {
 			t.Errorf("%q: %d, want %d", token, got, want)
 		}
 	}
+	// A picture comes along, in base64, up to a bound.
+	for sent, want := range map[string]int{
+		"picture": http.StatusAccepted, strings.Repeat("x", tenants.LargestLogo): http.StatusAccepted,
+		strings.Repeat("x", tenants.LargestLogo+100<<10): http.StatusBadRequest,
+	} {
+		logo = `,"logo":"` + base64.StdEncoding.EncodeToString([]byte(sent)) + `"`
+		if got := apply("proof"); got != want {
+			t.Errorf("a logo of %d bytes: %d, want %d", len(sent), got, want)
+		}
+	}
+	logo = ""
 	// Each makes us fetch from an address that a stranger names (B95).
-	for range 20 {
+	for range 17 {
 		apply("x")
 	}
 	if got := apply("proof"); got != http.StatusTooManyRequests {

@@ -31,16 +31,16 @@ func (h *Handler) routes() []route {
 	get, post, put, remove := http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	return []route{
 		{method: get, path: "settings", serve: h.getSettings, says: "What the Brand sets", status: ok, gives: exampleSettings},
-		{method: http.MethodPatch, path: "settings", serve: h.patchSettings, says: "Change the members that are named, and no others; agents: open, by itself, is only asked for (202)", takes: map[string]any{"name": "Harbor Hotel", "token_seconds": 600}, status: ok, gives: exampleSettings},
+		{method: http.MethodPatch, path: "settings", serve: h.patchSettings, says: "Change the members that are named, and no others; that more agents may ask (agents), by itself, is only asked for (202)", takes: map[string]any{"name": "Harbor Hotel", "token_seconds": 600}, status: ok, gives: exampleSettings},
 		{method: post, path: "pause", serve: h.pause, says: "Stop: agents hear temporarily_unavailable, grants are kept", status: ok, gives: exampleSettings},
-		{method: post, path: "resume", serve: h.resume, says: "Undo pause", status: ok, gives: exampleSettings},
+		{method: post, path: "resume", serve: h.resume, says: "Ask an owner to undo pause", status: later, gives: exampleChange},
 		{method: put, path: "logo", serve: h.putLogo, says: "Set the logo: PNG, JPEG, WebP or GIF, up to 1 MiB", takes: "", media: "image/*", status: ok, gives: exampleSettings},
 		{method: remove, path: "logo", serve: h.deleteLogo, says: "Take the logo away", status: ok, gives: exampleSettings},
 
 		{method: get, path: "scopes", serve: h.listScopes, says: "What agents may be allowed, in the card's order; then what is retired", status: ok, gives: exampleScopes},
 		{method: put, path: "scopes/{scope}", serve: h.putScope, says: "Add a scope at the end, or change it in its place", takes: exampleScope.scopeBody, status: ok, gives: exampleScopes},
 		{method: post, path: "scopes/{scope}/retire", serve: h.retireScope, says: "Take a scope off the card; grants live on without it", status: ok, gives: exampleScopes},
-		{method: post, path: "scopes/{scope}/restore", serve: h.restoreScope, says: "Put a retired scope back", status: ok, gives: exampleScopes},
+		{method: post, path: "scopes/{scope}/restore", serve: h.restoreScope, says: "Ask an owner to put a retired scope back; grants that held it hold it again", status: later, gives: exampleChange},
 		{method: put, path: "scope-order", serve: h.orderScopes, says: "Put the scopes in order", takes: orderBody{[]string{"bookings:read"}}, status: ok, gives: exampleScopes},
 
 		{method: get, path: "detail-types", serve: h.listDetailTypes, says: "The types of authorization_details (RFC 9396) that agents may name beside a scope", status: ok, gives: exampleDetailTypes},
@@ -48,13 +48,16 @@ func (h *Handler) routes() []route {
 		{method: remove, path: "detail-types/{type}", serve: h.deleteDetailType, says: "Have agents name a type no more; what people allowed stays as it is", status: ok, gives: exampleDetailTypes},
 
 		{method: get, path: "domains", serve: h.listDomains, says: "The Brand's domains, and how each stands", status: ok, gives: domainsReply{[]domainReply{exampleDomain}}},
-		{method: post, path: "domains", serve: h.addDomain, says: "Begin the proof of a domain", takes: hostBody{"hotel.example"}, status: ok, gives: exampleDomain},
+		{method: post, path: "domains", serve: h.addDomain, says: "Ask an owner to begin the proof of a domain; then its token stands in the list", takes: hostBody{"hotel.example"}, status: later, gives: exampleChange},
 		{method: post, path: "domains/{host}/check", serve: h.checkDomain, looks: true, says: "Look for the proof now", status: ok, gives: exampleDomain},
-		{method: remove, path: "domains/{host}", serve: h.removeDomain, says: "Take a domain away", status: ok, gives: domainsReply{[]domainReply{exampleDomain}}},
+		{method: remove, path: "domains/{host}", serve: h.removeDomain, says: "Ask an owner to take a domain away", status: later, gives: exampleChange},
 
 		{method: get, path: "interface", serve: h.getInterface, says: "Where the Brand's agent answers", status: ok, gives: exampleInterface},
 		{method: put, path: "interface", serve: h.putInterface, says: "Ask an owner to move it; every grant ends then", takes: interfaceBody{Mode: "fronted", URL: "https://agents.hotel.example"}, status: later, gives: exampleChange},
 		{method: post, path: "interface/check", serve: h.checkInterface, looks: true, says: "Read the Brand through its public URLs as a strict agent does", status: ok, gives: exampleLines},
+
+		{method: get, path: "providers", serve: h.listProviders, says: "The organisation whose audience agents name, and the Brands that share it; with the one that this Brand made", status: ok, gives: exampleProviders},
+		{method: put, path: "providers/own", serve: h.nameProvider, says: "Name the Provider that this Brand made, or make it; nothing moves by that, and its audience never changes. Another Brand of the same owner joins it by PUT interface", takes: providerBody{Name: "Harbor Hotels"}, status: ok, gives: exampleProviders},
 
 		{method: get, path: "agent-endpoint", serve: h.getAgentEndpoint, says: "Where a hosted Brand's own agent is called", status: ok, gives: exampleAgentEndpoint},
 		{method: put, path: "agent-endpoint", serve: h.putAgentEndpoint, says: "Ask an owner to have it called elsewhere, or with an empty url nowhere; the owner is shown the secret", takes: urlBody{exampleAgentEndpoint.URL}, status: later, gives: exampleChange},
@@ -85,8 +88,8 @@ func (h *Handler) routes() []route {
 		{method: get, path: "webhooks", serve: h.listHooks, says: "Where the Brand is told of its grants, without the secrets", status: ok, gives: exampleHooks},
 		{method: post, path: "webhooks", serve: h.createHook, says: "Ask an owner for an endpoint; the owner is shown its secret. No events: all of them. format is json, or set for Security Event Tokens (RFC 8417, CAEP)", takes: tenants.WebhookDraft{URL: "https://hotel.example/hooks/countersign", Events: []string{"grant.revoked"}, Format: tenants.FormatJSON}, status: later, gives: exampleChange},
 		{method: post, path: "webhooks/{id}/rotate", serve: h.rotateHook, says: "Ask an owner to replace the secret; both sign for a day", status: later, gives: exampleChange},
-		{method: post, path: "webhooks/{id}/disable", serve: h.switchHook(false), says: "Stop at once; what was still to be sent is kept for replay", status: ok, gives: exampleHooks},
-		{method: post, path: "webhooks/{id}/enable", serve: h.switchHook(true), says: "Undo disable", status: ok, gives: exampleHooks},
+		{method: post, path: "webhooks/{id}/disable", serve: h.disableHook, says: "Stop at once; what was still to be sent is kept for replay", status: ok, gives: exampleHooks},
+		{method: post, path: "webhooks/{id}/enable", serve: h.enableHook, says: "Ask an owner to undo disable", status: later, gives: exampleChange},
 		{method: get, path: "webhooks/{id}/deliveries", serve: h.listDeliveries, says: "What was sent, the newest first; state is pending, delivered or dead", asks: []string{"state"}, pages: true, status: ok, gives: exampleDeliveries},
 		{method: post, path: "webhooks/{id}/replay", serve: h.replay, says: "Send a delivery again with the same webhook-id, or all dead ones", takes: replayBody{Delivery: exampleID.String()}, status: ok, gives: replayedReply{1}},
 
@@ -95,9 +98,9 @@ func (h *Handler) routes() []route {
 		{method: remove, path: "changes/{id}", serve: h.withdrawChange, says: "Take a change back", status: ok, gives: exampleChange},
 
 		{method: get, path: "keys", serve: h.listKeys, says: "The signing keys: next, current, retired, revoked", status: ok, gives: exampleKeys},
-		{method: post, path: "keys", serve: h.rotateKey, says: "Publish a next signing key; it takes its turn by itself", status: later, gives: exampleKey},
-		{method: post, path: "keys/{kid}/retire", serve: h.retireKey, says: "Take a next signing key back", status: ok, gives: exampleKeys},
-		{method: post, path: "keys/{kid}/revoke", serve: h.revokeKey, says: "A signing key may be in other hands", takes: map[string]string{"reason": "laptop stolen"}, status: ok, gives: exampleKeys},
+		{method: post, path: "keys", serve: h.rotateKey, says: "Ask an owner for a next signing key; it takes its turn by itself", status: later, gives: exampleChange},
+		{method: post, path: "keys/{kid}/retire", serve: h.retireKey, says: "Ask an owner to take a next signing key back", status: later, gives: exampleChange},
+		{method: post, path: "keys/{kid}/revoke", serve: h.revokeKey, says: "A signing key may be in other hands: it ends at once, without waiting for an owner, and every owner is told by mail", takes: map[string]string{"reason": "laptop stolen"}, status: ok, gives: exampleKeys},
 
 		{method: get, path: "grants", serve: h.listGrants, says: "What people allow agents, the newest first; state is living or ended", asks: []string{"agent", "subject", "scope", "state"}, pages: true, status: ok, gives: exampleGrants},
 		{method: get, path: "grants/{grant}", serve: h.showGrant, says: "One grant, with what the person was shown and answered, and its trail", status: ok, gives: exampleStory},
@@ -151,6 +154,10 @@ var (
 		Host: "hotel.example", State: "proven", Token: "countersign-proof=abc", File: "https://hotel.example/.well-known/countersign-proof",
 		Record: "_countersign.hotel.example", ProvenAt: &exampleTime, CheckedAt: &exampleTime,
 	}
+	exampleProviders = providersReply{[]tenants.ProviderView{{
+		ID: "harbor-hotel", Name: "Harbor Hotels", Audience: "urn:countersign:provider:harbor-hotel", Own: true, Present: true,
+		Brands: []tenants.BrandID{"harbor-hotel", "harbor-spa"},
+	}}}
 	exampleInterface = tenants.Interface{
 		Mode: tenants.Fronted, URL: "https://agents.hotel.example", Provider: "harbor-hotel",
 		Audience: "urn:countersign:provider:harbor-hotel", Issuer: "https://agents.hotel.example/oauth",

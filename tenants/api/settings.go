@@ -39,8 +39,8 @@ func (h *Handler) replySettings(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// patchSettings changes the members that are named, and no others. To
-// be open to agents that nobody registered is only asked for, and by itself.
+// patchSettings changes the members that are named, and no others. That more
+// agents may ask is only asked for, and by itself.
 func (h *Handler) patchSettings(w http.ResponseWriter, r *http.Request, c caller) error {
 	raw, err := body(w, r)
 	if err != nil {
@@ -50,9 +50,12 @@ func (h *Handler) patchSettings(w http.ResponseWriter, r *http.Request, c caller
 	if err != nil {
 		return err
 	}
-	if opens, alone := tenants.Opens(now, raw); opens && alone {
-		p, err := h.Asks.AskOpen(r.Context(), c.edit, c.ID, c.key, "api")
+	switch rule, alone := tenants.Widens(now, raw); {
+	case rule != "" && alone:
+		p, err := h.Asks.AskRule(r.Context(), c.edit, c.ID, rule, c.key, "api")
 		return h.asked(w, p, err)
+	case rule != "":
+		return tenants.Widening()
 	}
 	s, err := tenants.ChangeSettings(r.Context(), c.edit, h.Site, c.ID, func(s *tenants.Settings) error {
 		return decode(raw, s)
@@ -70,11 +73,11 @@ func (h *Handler) pause(w http.ResponseWriter, r *http.Request, c caller) error 
 	return h.getSettings(w, r, c)
 }
 
+// resume asks an owner: to stop is anybody's, to go on may be what an attacker
+// waits for.
 func (h *Handler) resume(w http.ResponseWriter, r *http.Request, c caller) error {
-	if err := tenants.Start(r.Context(), c.edit, c.ID); err != nil {
-		return err
-	}
-	return h.getSettings(w, r, c)
+	p, err := h.Asks.AskResume(r.Context(), c.edit, c.ID, c.key, "api")
+	return h.asked(w, p, err)
 }
 
 // putLogo takes the bytes of a picture as they are.
@@ -162,11 +165,10 @@ func (h *Handler) retireScope(w http.ResponseWriter, r *http.Request, c caller) 
 	return h.listScopes(w, r, c)
 }
 
+// restoreScope asks an owner: grants that held it hold it again.
 func (h *Handler) restoreScope(w http.ResponseWriter, r *http.Request, c caller) error {
-	if err := tenants.RestoreScope(r.Context(), c.edit, c.ID, r.PathValue("scope")); err != nil {
-		return err
-	}
-	return h.listScopes(w, r, c)
+	p, err := h.Asks.AskRestore(r.Context(), c.edit, c.ID, r.PathValue("scope"), c.key, "api")
+	return h.asked(w, p, err)
 }
 
 // body reads a small JSON body; decode takes it apart, strictly.

@@ -77,9 +77,14 @@ func TestSettingsThroughTheAPI(t *testing.T) {
 	if got := a.must("POST", "pause", "", 200); got["state"] != "paused" {
 		t.Errorf("%v", got)
 	}
-	if got := a.must("POST", "resume", "", 200); got["state"] != "active" {
-		t.Errorf("%v", got)
+	resume := a.must("POST", "resume", "", 202)
+	if got := a.must("GET", "settings", "", 200); got["state"] != "paused" {
+		t.Errorf("a key resumed: %v", got["state"])
 	}
+	if _, err := a.apply(resume); err != nil || a.Reload(t, a.Hotel.ID).State != tenants.Active {
+		t.Errorf("%v", err)
+	}
+	a.must("POST", "resume", "", 409)
 	var who string
 	if err := a.Owner.QueryRow(t.Context(), `SELECT DISTINCT actor_id FROM audit_events WHERE channel = 'api'`).Scan(&who); err != nil || who != tenants.KeyID(a.key) {
 		t.Errorf("noted for %q, %v", who, err)
@@ -96,7 +101,15 @@ func TestScopesLogoAndDomainsThroughTheAPI(t *testing.T) {
 	if s := got["scopes"].([]any); len(s) != 5 || s[0].(map[string]any)["id"] != "rooms/read" || s[4].(map[string]any)["retired_at"] == nil {
 		t.Errorf("%v", got)
 	}
-	a.must("POST", "scopes/bookings:read/restore", "", 200)
+	a.must("POST", "scopes/orders:read/restore", "", 404)
+	a.must("POST", "scopes/extras:order/restore", "", 409)
+	restore := a.must("POST", "scopes/bookings:read/restore", "", 202)
+	if len(a.Reload(t, a.Hotel.ID).Scopes) != 4 {
+		t.Error("a key restored a scope")
+	}
+	if _, err := a.apply(restore); err != nil || len(a.Reload(t, a.Hotel.ID).Scopes) != 5 {
+		t.Errorf("%v", err)
+	}
 	const charge = `{"scope":"extras:order","words":"Up to {amount}","texts":{"de":"Bis {amount}"},
 		"schema":{"type":"object","additionalProperties":false,"required":["amount"],"properties":{"amount":{"type":"number"}}}}`
 	a.must("PUT", "detail-types/stay_charge", strings.Replace(charge, "{amount}", "", 1), 422)
@@ -119,7 +132,7 @@ func TestScopesLogoAndDomainsThroughTheAPI(t *testing.T) {
 	a.must("PUT", "logo", strings.Repeat("x", tenants.LargestLogo+10), 422)
 	a.must("DELETE", "logo", "", 200)
 
-	d := a.must("POST", "domains", `{"host":"hotel.example"}`, 200)
+	d := a.domain("hotel.example")
 	if got := a.must("POST", "domains/hotel.example/check", "", 200); got["state"] != "waiting" || got["trouble"] == "" {
 		t.Errorf("%v", got)
 	}
@@ -127,8 +140,40 @@ func TestScopesLogoAndDomainsThroughTheAPI(t *testing.T) {
 	if got := a.must("POST", "domains/hotel.example/check", "", 200); got["state"] != "proven" {
 		t.Errorf("%v", got)
 	}
+	a.must("POST", "domains", `{"host":"hotel.example"}`, 409)
+	a.must("POST", "domains", `{"host":"no name"}`, 422)
 	a.must("DELETE", "domains/hotel.example", "", 409)
 	a.must("DELETE", "domains/other.example", "", 404)
+	a.domain("other.example")
+	gone := a.must("DELETE", "domains/other.example", "", 202)
+	if n := len(a.must("GET", "domains", "", 200)["domains"].([]any)); n != 2 {
+		t.Errorf("a key took a domain away: %d are left", n)
+	}
+	if _, err := a.apply(gone); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(a.must("GET", "domains", "", 200)["domains"].([]any)); n != 1 {
+		t.Errorf("%d domains", n)
+	}
+}
+
+// domain is one that a key has asked for, and an owner has allowed.
+func (a *admin) domain(host string) map[string]any {
+	a.t.Helper()
+	ask := a.must("POST", "domains", `{"host":"`+host+`"}`, 202)
+	if n := a.Count(a.t, `SELECT count(*) FROM brand_domains WHERE host = $1`, host); n != 0 {
+		a.t.Errorf("a key added %s", host)
+	}
+	if _, err := a.apply(ask); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, d := range a.must("GET", "domains", "", 200)["domains"].([]any) {
+		if d := d.(map[string]any); d["host"] == host {
+			return d
+		}
+	}
+	a.t.Fatalf("%s is not there", host)
+	return nil
 }
 
 // What moves logins, tokens or keys waits for an owner: the API key alone cannot

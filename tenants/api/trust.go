@@ -48,17 +48,15 @@ func (h *Handler) listDomains(w http.ResponseWriter, r *http.Request, c caller) 
 	return nil
 }
 
+// addDomain asks an owner: whoever has a proven domain can come back as an owner by
+// it.
 func (h *Handler) addDomain(w http.ResponseWriter, r *http.Request, c caller) error {
 	var b hostBody
 	if err := read(w, r, &b); err != nil {
 		return err
 	}
-	d, err := tenants.AddDomain(r.Context(), h.DB, c.edit, c.ID, b.Host)
-	if err != nil {
-		return err
-	}
-	write(w, http.StatusOK, "application/json", h.domain(d))
-	return nil
+	p, err := h.Asks.AskDomain(r.Context(), c.edit, c.ID, b.Host, c.key, "api")
+	return h.asked(w, p, err)
 }
 
 func (h *Handler) checkDomain(w http.ResponseWriter, r *http.Request, c caller) error {
@@ -71,10 +69,8 @@ func (h *Handler) checkDomain(w http.ResponseWriter, r *http.Request, c caller) 
 }
 
 func (h *Handler) removeDomain(w http.ResponseWriter, r *http.Request, c caller) error {
-	if err := tenants.RemoveDomain(r.Context(), c.edit, c.ID, r.PathValue("host")); err != nil {
-		return err
-	}
-	return h.listDomains(w, r, c)
+	p, err := h.Asks.AskDomainRemoval(r.Context(), c.edit, c.ID, r.PathValue("host"), c.key, "api")
+	return h.asked(w, p, err)
 }
 
 func (h *Handler) getInterface(w http.ResponseWriter, r *http.Request, c caller) error {

@@ -122,7 +122,7 @@ func (v *visit) agentRule() (pages.Rule, error) {
 
 func (v *visit) agentRow(a tenants.AgentView, all []tenants.AgentView) pages.AgentRow {
 	row := pages.AgentRow{
-		Name: a.Name, Host: alike.Host(hostOf(a.Issuer)), Drawn: v.drawn(a), Warnings: v.doubles(a, all),
+		Name: a.Name, Logo: agentLogo(v.brand.ID, a.Logo), Host: alike.Host(hostOf(a.Issuer)), Drawn: v.drawn(a), Warnings: v.doubles(a, all),
 		May: v.mayAgent(a), Word: v.wordOn(a), Open: v.link("console.agents.open", agentPage(v.brand.ID, a.Issuer)),
 	}
 	if a.Test {
@@ -132,6 +132,14 @@ func (v *visit) agentRow(a tenants.AgentView, all []tenants.AgentView) pages.Age
 		row.Marks = append(row.Marks, v.text("console.agents.discovered"))
 	}
 	return row
+}
+
+// agentLogo is the address of the picture with the hash, where people see it too.
+func agentLogo(brand tenants.BrandID, hash string) string {
+	if hash == "" {
+		return ""
+	}
+	return "/b/" + string(brand) + "/agents/logo?v=" + url.QueryEscape(hash)
 }
 
 func agentPage(brand tenants.BrandID, issuer string) string {
@@ -241,7 +249,7 @@ func (v *visit) showAgent() error {
 		test = "console.agent.test.yes"
 	}
 	view := pages.OneAgentView{
-		Frame: frame, Heading: v.say("console.agent.heading", "agent", a.Name),
+		Frame: frame, Heading: v.say("console.agent.heading", "agent", a.Name), Logo: agentLogo(v.brand.ID, a.Logo),
 		Lead: []ui.Phrase{v.say("console.agent.held", "count", held.People)},
 		Facts: []ui.Field{
 			fact("console.agents.may", v.mayAgent(a)), fact("console.agents.word", v.wordOn(a)),

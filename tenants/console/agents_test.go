@@ -41,6 +41,15 @@ func TestAgentsAreJudged(t *testing.T) {
 	authoritytest.Approve(t, a, s.Reload(t, brand), started, "guest-1", "boats:read")
 	security.open(one).must(http.StatusOK, "1 customer lets this agent act today", authoritytest.Agent+"/jwks.json", "Deny this agent")
 
+	hash := strings.Repeat("h", 43)
+	if strings.Contains(owner.open(one).body, "agents/logo") {
+		t.Error("a picture of nobody's")
+	}
+	s.Exec(t, `INSERT INTO agent_logos VALUES ($1, 'x', $2, $3)`, authoritytest.Agent, hash, s.Clock.Now())
+	for _, page := range []string{one, agentsAt} {
+		owner.open(page).must(http.StatusOK, "/b/"+string(brand)+"/agents/logo?v="+hash, "agent.example")
+	}
+
 	for _, role := range []string{"support", "viewer"} {
 		if strings.Contains(people[role].open(one).must(http.StatusOK).body, "Deny this agent") {
 			t.Errorf("%s is offered to deny", role)

@@ -1,14 +1,17 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
+	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
+	"countersign.dev/web/i18n"
 	"countersign.dev/web/ui"
 	"github.com/google/uuid"
 )
@@ -70,7 +73,7 @@ func (v *visit) listChanges(status int, notices []ui.Notice) error {
 		if c.DecidedAt != nil {
 			when = *c.DecidedAt
 		}
-		view.Past = append(view.Past, pages.PastChange{What: v.changeKind(c.Kind), Who: v.asker(c), End: v.text(changeEnds[c.State]), When: v.date(when)})
+		view.Past = append(view.Past, pages.PastChange{What: changeKind(v.lang, c.Kind), Who: asker(v.lang, c.AskedBy, c.Channel), End: v.text(changeEnds[c.State]), When: v.date(when)})
 	}
 	return v.render(status, pages.Pending(view))
 }
@@ -83,6 +86,11 @@ var changeKinds = map[string]string{
 	tenants.ChangeHookNew: "console.pending.hook", tenants.ChangeHookRotate: "console.pending.hooksecret",
 	tenants.ChangeMemberInvite: "console.pending.invite", tenants.ChangeMemberRole: "console.pending.role",
 	tenants.ChangeMemberRemove: "console.pending.remove",
+	tenants.ChangeDomainAdd:    "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
+	tenants.ChangeRestore: "console.pending.restore", tenants.ChangeResume: "console.pending.resume",
+	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
+	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
+	tenants.ChangeSigningNext: "console.pending.signing.next", tenants.ChangeSigningRetire: "console.pending.signing.retire",
 }
 
 // secretsOf are the kinds that make a secret, and how its page is headed.
@@ -96,26 +104,34 @@ var changeEnds = map[string]string{
 	"applied": "console.pending.applied", "rejected": "console.pending.rejected", "expired": "console.pending.expired",
 }
 
-func (v *visit) changeKind(kind string) string {
+func changeKind(l i18n.Language, kind string) string {
 	if key, ok := changeKinds[kind]; ok {
-		return v.text(key)
+		return l.Text(key)
 	}
-	return v.text("console.pending.other", "kind", kind)
+	return l.Text("console.pending.other", "kind", kind)
 }
 
 // asker is who asked, and by which way.
-func (v *visit) asker(c tenants.PendingChange) string {
-	if c.Channel == "api" {
-		return v.text("console.pending.by.key", "key", c.AskedBy)
+func asker(l i18n.Language, by, channel string) string {
+	switch {
+	case channel == "api":
+		return l.Text("console.pending.by.key", "key", by)
+	case channel == "":
+		return l.Text("console.actor.operator")
+	case by == "operator":
+		by = l.Text("console.actor.operator")
 	}
-	return v.text("console.pending.by", "who", c.AskedBy, "way", c.Channel)
+	if channel == "cli" {
+		channel = l.Text("console.pending.shell")
+	}
+	return l.Text("console.pending.by", "who", by, "way", channel)
 }
 
 func (v *visit) changeCard(c tenants.PendingChange) pages.ChangeCard {
 	rows, ends := v.changeDiff(c.Diff)
 	card := pages.ChangeCard{
-		Heading: v.changeKind(c.Kind), Diff: rows,
-		Text: v.say("console.pending.asked", "who", v.asker(c), "date", v.date(c.AskedAt), "until", v.date(c.ExpiresAt)),
+		Heading: changeKind(v.lang, c.Kind), Diff: rows,
+		Text: v.say("console.pending.asked", "who", asker(v.lang, c.AskedBy, c.Channel), "date", v.date(c.AskedAt), "until", v.date(c.ExpiresAt)),
 	}
 	if ends {
 		card.Care = append(card.Care, v.warning("console.pending.ends"))
@@ -172,7 +188,7 @@ func (v *visit) approveChange() error {
 	if c.Kind == tenants.ChangeMemberInvite && v.h.Mail == nil {
 		return problem{kind: noMail}
 	}
-	said, err := v.h.Asks.For(v.act).Apply(v.ctx(), v.edits(eventApplied), v.brand.ID, c.ID, v.person.ID.String())
+	said, err := v.asks().Apply(v.ctx(), v.edits(eventApplied), v.brand.ID, c.ID, v.person.ID.String())
 	if notice := v.undecided(err); notice != nil {
 		return v.listChanges(http.StatusConflict, notice)
 	}
@@ -203,6 +219,14 @@ func (v *visit) approveChange() error {
 		Lead:   lead,
 		Secret: pages.Pair{Label: v.text(secretsOf[c.Kind]), Value: said, Code: true},
 		GoOn:   v.link("console.secret.on", pageOf(v.brand.ID, "changes")),
+	}))
+}
+
+// asks apply in the name of this owner what is done in somebody's name.
+func (v *visit) asks() *tenants.Asks {
+	keys := v.h.Keys.Noted(v.h.Authority.NoteKeys(v.by()))
+	return v.h.Asks.For(v.act).With(signing.Appliers(keys, func(context.Context, tenants.BrandID) (signing.Policy, error) {
+		return v.h.Policy(v.brand), nil
 	}))
 }
 
@@ -251,6 +275,8 @@ func (v *visit) change() (tenants.PendingChange, error) {
 // asked about.
 var outdated = []error{
 	tenants.ErrChangeStale, tenants.ErrNoConnection, tenants.ErrBadKey, tenants.ErrNoWebhook, tenants.ErrNoAgentEndpoint, tenants.ErrNoRole,
+	tenants.ErrNoDomain, tenants.ErrLastDomain, tenants.ErrNoScope,
+	signing.ErrNextExists, signing.ErrInUse, signing.ErrNoKey,
 }
 
 // undecided says why a change did not come about, as the page does on which one
@@ -264,6 +290,10 @@ func (v *visit) undecided(err error) []ui.Notice {
 		return []ui.Notice{v.warning("console.problem.lastowner")}
 	case errors.Is(err, tenants.ErrMember):
 		return []ui.Notice{v.warning("console.problem.member")}
+	case errors.Is(err, tenants.ErrTooManyWebhooks):
+		return []ui.Notice{v.warning("console.webhook.toomany")}
+	case errors.Is(err, signing.ErrUnavailable):
+		return []ui.Notice{v.warning("console.signingkeys.unmade")}
 	case slices.ContainsFunc(outdated, func(target error) bool { return errors.Is(err, target) }):
 		return []ui.Notice{v.warning("console.pending.stale")}
 	case errors.As(err, &wrong):

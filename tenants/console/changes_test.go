@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"countersign.dev/authority"
+	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
 )
@@ -264,5 +266,102 @@ func TestAChangeThatCanBeNoMore(t *testing.T) {
 	}
 	if strings.Contains(s.log.String(), "level=ERROR") {
 		t.Errorf("it is logged as our fault:\n%s", s.log.String())
+	}
+}
+
+// Every kind of change has words in every language, and what a program asks for of
+// domains, permissions and keys reads like everything else. An owner who approves
+// signs for it: the trail has their name.
+func TestWhatWaitsIsReadable(t *testing.T) {
+	s := newSite(t)
+	owner := s.owner(t, "harbor-hotel")
+	const brand, at, by = "harbor-hotel", hotel + "changes", "abcdefghijkl"
+	ask := func(c tenants.PendingChange, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at + "/" + c.ID.String() + "/approve"
+	}
+	if err := errors.Join(tenants.RetireScope(t.Context(), s.program(), brand, "extras:order"), tenants.Stop(t.Context(), s.program(), brand)); err != nil {
+		t.Fatal(err)
+	}
+	waiting := []string{
+		ask(s.asks.AskDomain(t.Context(), s.program(), brand, "rooms.example", by, "api")),
+		ask(s.asks.AskRestore(t.Context(), s.program(), brand, "extras:order", "operator", "cli")),
+		ask(s.asks.AskResume(t.Context(), s.program(), brand, by, "api")),
+		ask(s.Keys.AskNext(t.Context(), s.asks, s.program(), brand, by, "api")),
+	}
+	words := []string{
+		"Begin the proof of a domain", "rooms.example", "Put a retired permission back", "Let agents go on after the pause",
+		"Publish a next signing key", "Countersign’s operator, by the command line", "Follows the key",
+	}
+	owner.open(at).must(http.StatusOK, words...).mustNot("Another change")
+	owner.open(at+"?ui_locales=zh-Hant").must(http.StatusOK, "開始證明網域", "公布下一把簽章金鑰", "命令列").mustNot("其他變更", "follows")
+	owner.open(at + "?ui_locales=en")
+	for _, approve := range waiting {
+		owner.post(approve, nil, at).mustGo(at + "?applied")
+	}
+	person := uuid.UUID(owner.device.keys[0].user).String()
+	for _, event := range []string{"domain.added", "scope.restored", "brand.resumed", "key.next"} {
+		if n := s.Count(t, `SELECT count(*) FROM audit_events WHERE event = $1 AND actor_id = $2`, event, person); n != 1 {
+			t.Errorf("%s stands %d times under the owner's name", event, n)
+		}
+	}
+	s.told(t, "change.applied", 4)
+	// Another next key was published meanwhile: the wish is out of date.
+	c, err := s.Keys.AskRetire(t.Context(), s.asks, s.program(), brand, kidOf(t, s, "next"), by, "api")
+	retire := ask(c, err)
+	if err := s.Keys.Revoke(t.Context(), brand, kidOf(t, s, "current"), "test", signing.Policy{Alg: signing.ES256, Backend: "local"}); err != nil {
+		t.Fatal(err)
+	}
+	owner.post(retire, nil, at).must(http.StatusConflict, "has changed since") // it signs now
+}
+
+func kidOf(t *testing.T, s *site, state string) (kid string) {
+	t.Helper()
+	if err := s.Owner.QueryRow(t.Context(), `SELECT kid FROM signing_keys WHERE brand_id = 'harbor-hotel' AND state = $1`, state).Scan(&kid); err != nil {
+		t.Fatal(err)
+	}
+	return kid
+}
+
+// The letter about a change that waits says what kind it is, who asked and by which
+// way, and where to decide; of what it is about it says nothing.
+func TestOwnersGetALetterOfWhatWaits(t *testing.T) {
+	s := newSite(t)
+	s.owner(t, "harbor-hotel")
+	ask := func(name, channel string) {
+		t.Helper()
+		if _, err := s.asks.AskInvitation(t.Context(), s.program(), "harbor-hotel", "sami@example.com", tenants.Support, name, channel); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.console.Upkeep(t.Context(), "harbor-hotel"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("abcdefghijkl", "api")
+	m := s.letter(t)
+	for _, want := range []string{"Invite somebody", "API key abcdefghijkl", "December", origin + hotel + "changes"} {
+		if !strings.Contains(m.Text, want) {
+			t.Errorf("%q is missing:\n%s", want, m.Text)
+		}
+	}
+	if m.To != "olga@example.com" || !strings.Contains(m.Subject, "Harbor Hotel") || strings.Contains(m.Text, "sami") {
+		t.Errorf("%+v", m)
+	}
+	ask("operator", "cli") // waits already
+	s.Exec(t, `UPDATE people SET language = 'zh-Hant'`)
+	if _, err := s.asks.AskResume(t.Context(), s.program(), "harbor-hotel", "x", "api"); !errors.Is(err, tenants.ErrNotPaused) {
+		t.Fatal(err)
+	}
+	if _, err := s.asks.AskDomain(t.Context(), s.program(), "harbor-hotel", "rooms.example", "operator", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.console.Upkeep(t.Context(), "harbor-hotel"); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.letter(t); !strings.Contains(m.Text, "開始證明網域") || !strings.Contains(m.Text, "命令列") || strings.Contains(m.Text, "rooms") {
+		t.Errorf("%+v", m)
 	}
 }

@@ -33,6 +33,12 @@
 // To add a page, write its line in both, its place in menu.go, and its file beside
 // these.
 //
+// What a program asks for over the API, a command or a file waits on the page of
+// changes wherever the same act needs a fresh touch here; every owner gets a letter
+// of it. Acts that only stop something are never dearer there than here: to pause, to
+// end grants, to revoke a key. Revoking a signing key, the emergency, is told to all
+// owners whoever does it.
+//
 // There are no passwords. A mailed link alone opens nobody's account: it makes a
 // new one, or it goes with a recovery code, an owner's word, or a wait. The wait is
 // for an owner with nobody to vouch: all members are told, for 72 hours any of them

@@ -37,7 +37,7 @@ func (v *visit) tellInterface(status int, now, want tenants.Interface, problems 
 	code := func(key, value string) pages.Pair { return pages.Pair{Label: v.text(key), Value: value, Code: true} }
 	view := pages.InterfaceView{
 		Frame: frame, Heading: v.say("console.interface.heading"), Lead: []ui.Phrase{v.say("console.interface.lead")},
-		Notices: v.told("moved", "console.interface.moved"), ProblemHeading: v.text("code.problem"),
+		Notices: append(v.told("moved", "console.interface.moved"), v.told("named", "console.provider.named")...), ProblemHeading: v.text("code.problem"),
 		NowHeading: v.text("console.interface.now"),
 		Now: []pages.Pair{
 			{Label: v.text("console.interface.mode"), Value: v.text(wayKeys[now.Mode])},
@@ -51,10 +51,7 @@ func (v *visit) tellInterface(status int, now, want tenants.Interface, problems 
 		AudienceText: v.say("console.interface.audience.own"),
 		CheckHeading: v.text("console.interface.check"), CheckLead: v.say("console.interface.check.lead"), Checks: found,
 		WaysHeading: v.text("console.interface.ways"),
-		Otherwise:   v.otherwise(v.calls("GET interface", "POST interface/check", `PUT interface {"mode":"fronted","interface_url":"https://agents.example.com"}`), v.ofBrand("brand show", "brand check", "brand move --mode fronted --interface https://agents.example.com --confirm "+string(v.brand.ID))),
-	}
-	if now.Mode == tenants.Hosted && now.Provider != string(v.brand.ID) {
-		view.AudienceText = v.say("console.interface.audience.shared")
+		Otherwise:   v.otherwise(v.calls("GET interface", "POST interface/check", `PUT interface {"mode":"fronted","interface_url":"https://agents.example.com"}`, "GET providers", `PUT providers/own {"name":"Harbor Hotels"}`), v.ofBrand("brand show", "brand check", "brand move --mode fronted --interface https://agents.example.com --confirm "+string(v.brand.ID), "tenant show", `tenant name --name "Harbor Hotels"`)),
 	}
 	if May(v.member.Role, LookOutside) {
 		view.Check = v.post("console.interface.check.button", "interface/check")
@@ -69,8 +66,25 @@ func (v *visit) tellInterface(status int, now, want tenants.Interface, problems 
 		}
 		view.Ways = append(view.Ways, way)
 	}
+	view.ProvidersHeading, view.ProvidersLead = v.text("console.provider.heading"), v.say("console.provider.lead")
+	var all []tenants.ProviderView
+	if view.Providers, all, err = v.providers(); err != nil {
+		return err
+	}
+	for _, p := range all {
+		switch {
+		case !p.Present:
+		case p.Shared:
+			view.AudienceText = v.say("console.interface.audience.shared")
+		case len(p.Brands) > 1:
+			view.AudienceText = v.say("console.interface.audience.several", "provider", p.Name)
+		}
+	}
+	view.Name = v.providerForm(all, problems)
 	if May(v.member.Role, ChangeInterface) {
-		view.Move = v.moveForm(want, problems)
+		if view.Move, err = v.moveForm(want, problems); err != nil {
+			return err
+		}
 	}
 	return v.render(status, pages.Interface(view))
 }
@@ -79,7 +93,7 @@ var wayKeys = map[tenants.Mode]string{
 	tenants.Hosted: "console.way.hosted", tenants.Fronted: "console.way.fronted", tenants.Split: "console.way.split",
 }
 
-func (v *visit) moveForm(want tenants.Interface, problems map[string]string) pages.Invite {
+func (v *visit) moveForm(want tenants.Interface, problems map[string]string) (pages.Invite, error) {
 	own := string(v.brand.ID)
 	place := want.URL
 	if want.Mode == tenants.Hosted {
@@ -89,10 +103,7 @@ func (v *visit) moveForm(want tenants.Interface, problems map[string]string) pag
 	if want.Provider == own {
 		audience.Value = want.Audience
 	}
-	chosen := ""
-	if want.Provider == own {
-		chosen = own
-	}
+	provider, err := v.providerChoices(want.Provider, problems)
 	return pages.Invite{
 		Heading: v.text("console.interface.move"), Lead: v.say("console.interface.move.lead"),
 		Form: pages.Form{
@@ -103,11 +114,11 @@ func (v *visit) moveForm(want tenants.Interface, problems map[string]string) pag
 					[2]string{string(tenants.Fronted), "console.way.fronted"},
 					[2]string{string(tenants.Split), "console.way.split"}),
 				v.field("interface_url", place, problems),
-				v.choice("provider", chosen, problems, [2]string{"", "console.interface.provider.fits"}, [2]string{own, "console.interface.provider.own"}),
+				provider,
 				audience,
 			},
 		},
-	}
+	}, err
 }
 
 // checkInterface is POST interface/check: the Brand as a strict agent sees it.
@@ -182,6 +193,11 @@ func (v *visit) tellMove(status int, want tenants.Interface, problems map[string
 	}
 	if now.Audience != after.Audience {
 		view.Notices = append(view.Notices, v.warning("console.move.audience", "audience", after.Audience))
+	}
+	if joins, err := v.joinsAnothers(after.Provider, now.Provider); err != nil {
+		return err
+	} else if joins {
+		view.Notices = append(view.Notices, v.warning("console.move.joins", "provider", after.Provider))
 	}
 	if after.Mode == tenants.Split && now.Mode != tenants.Split {
 		view.Notices = append(view.Notices, v.warning("console.way.split.care"))

@@ -53,12 +53,7 @@ func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
 			break
 		}
 		l := h.Catalogue.Match(n.Language, "")
-		if n.ByName == "" { // nobody who is a member
-			n.ByName = l.Text("console.actor.operator")
-		}
-		m := h.compose(l, n.Email, noticeKey(n.Kind), "brand", b.Name, "person", n.ByName, "until", l.DateTime(n.CreatedAt.Add(tenants.ClosedFor).UTC()),
-			"what", what(l, n.Kind), "date", l.DateTime(n.CreatedAt.UTC()), "url", h.PublicURL+pageOf(id, "members"))
-		if err = h.Mail.Send(ctx, m); err == nil {
+		if err = h.Mail.Send(ctx, h.noticeLetter(l, b, n)); err == nil {
 			err = tenants.NoticeSent(ctx, h.DB, id, n.ID, h.now())
 		}
 	}
@@ -68,11 +63,28 @@ func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
 	}
 }
 
+// noticeLetter words the notice. It leads to where something can be done about it.
+func (h *Handler) noticeLetter(l i18n.Language, b *tenants.Brand, n tenants.Notice) mail.Message {
+	if n.ByName == "" { // nobody who is a member
+		n.ByName = asker(l, n.By.Name, n.By.Channel)
+	}
+	event, at, until := what(l, n.Kind), "members", n.CreatedAt.Add(tenants.ClosedFor)
+	if n.Kind == tenants.EventAsked {
+		event, at, until = changeKind(l, n.Change), "changes", n.CreatedAt.Add(tenants.PendingLife)
+	}
+	return h.compose(l, n.Email, noticeKey(n.Kind), "brand", b.Name, "person", n.ByName, "until", l.DateTime(until.UTC()),
+		"what", event, "about", n.About, "date", l.DateTime(n.CreatedAt.UTC()), "url", h.PublicURL+pageOf(b.ID, at))
+}
+
 // noticeKey is which letter tells of the event.
 func noticeKey(event string) string {
 	switch event {
+	case tenants.EventAsked:
+		return "asked"
 	case eventRecoveryAsked:
 		return "wait"
+	case tenants.EventProviderJoined:
+		return "joined"
 	case tenants.EventClosed:
 		return "closed"
 	}

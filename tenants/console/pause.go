@@ -30,7 +30,7 @@ func (v *visit) tellPause(status int, said ...ui.Notice) error {
 	}
 	view := pages.PauseView{
 		Frame: frame, Heading: v.say("console.pause.heading"), Notices: said,
-		Otherwise: v.otherwise([]string{v.call("POST", "pause", "")}, v.ofBrand("brand pause", "brand resume")),
+		Otherwise: v.otherwise(v.calls("POST pause", "POST resume"), v.ofBrand("brand pause", "brand resume")),
 	}
 	minutes := int((b.TokenLifetime + time.Minute - 1) / time.Minute)
 	now := v.say("console.pause.now", "count", living.Grants)

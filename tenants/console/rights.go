@@ -32,6 +32,7 @@ const (
 	CancelRecovery     Action = "cancel-recovery"
 	ChangeLogin        Action = "change-login"
 	ChangeInterface    Action = "change-interface"
+	NameProvider       Action = "name-provider" // or make it: nothing moves by that
 
 	ChangeSettings    Action = "change-settings"
 	ChangeLogo        Action = "change-logo"
@@ -125,6 +126,7 @@ var rights = map[Action]right{
 	CancelRecovery:  {who: member, roles: everyRole, tell: true},
 	ChangeLogin:     {who: member, roles: ownerOnly, touch: true, tell: true},
 	ChangeInterface: {who: member, roles: ownerOnly, touch: true, tell: true},
+	NameProvider:    {who: member, roles: ownerOnly, tell: true},
 
 	ChangeSettings:    {who: member, roles: ownerOnly},
 	ChangeLogo:        {who: member, roles: ownerOnly},

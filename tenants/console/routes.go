@@ -107,6 +107,7 @@ func routes() []route {
 		{"POST " + of + "domains/{host}/remove", ChangeDomains, (*visit).removeDomain},
 		{"GET " + of + "interface", See, (*visit).showInterface},
 		{"POST " + of + "interface/check", LookOutside, (*visit).checkInterface},
+		{"POST " + of + "interface/provider", NameProvider, (*visit).nameProvider},
 		{"GET " + of + "interface/move", ChangeInterface, (*visit).reviewMove},
 		{"POST " + of + "interface/move", ChangeInterface, (*visit).moveInterface},
 		{"GET " + of + "support-agent", SeeAgentEndpoint, (*visit).showSupportAgent},

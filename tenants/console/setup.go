@@ -37,9 +37,14 @@ func warnings(problems map[string]string) []ui.Notice {
 var fieldNames = map[string]string{
 	"host": "console.domains.host", "mode": "console.interface.mode", "interface_url": "console.interface.url",
 	"provider": "console.interface.provider", "audience": "console.interface.audience", "confirm": "console.move.confirm",
+	"provider_name": "console.provider.called", "provider_audience": "console.provider.aud",
 	"issuer": "console.connect.issuer", "client_id": "console.connect.client", "client_secret": "console.connect.secret",
 	"auth": "console.connect.auth", "subject_claim": "console.connect.claim", "scopes": "console.connect.scopes",
 	"login_url": "console.ownlogin.url", "jwks_uri": "console.ownlogin.keys", "login_origin": "console.ownlogin.origin",
+	"proven": "console.pending.field.proven", "scope": "console.pending.field.scope", "description": "console.pending.field.description",
+	"impact": "console.pending.field.impact", "follows": "console.pending.field.follows", "key": "console.pending.field.key",
+	"state": "console.pending.field.state", "agents": "console.pending.field.agents", "webhook": "console.pending.field.webhook",
+	"email": "console.members.who", "role": "console.members.role",
 	"prompt": "console.connect.prompt", "max_age": "console.connect.age",
 }
 

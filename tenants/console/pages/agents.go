@@ -35,6 +35,7 @@ type Search struct {
 // An AgentRow is one registered agent.
 type AgentRow struct {
 	Name, Host string
+	Logo       string    // of its own choice; empty: none
 	Drawn      ui.Phrase // how browsers may draw the host; empty: no otherwise
 	Marks      []string  // test, disabled
 	Warnings   []ui.Phrase
@@ -47,6 +48,7 @@ type AgentRow struct {
 type OneAgentView struct {
 	Frame     Frame
 	Heading   ui.Phrase
+	Logo      string // of its own choice; empty: none
 	Lead      []ui.Phrase
 	Notices   []ui.Notice
 	Facts     []ui.Field

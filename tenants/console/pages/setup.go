@@ -106,8 +106,13 @@ type InterfaceView struct {
 	Checks         Checks
 	Ways           []LifeWay
 	WaysHeading    string
-	Move           Invite // its form asks by GET
-	Otherwise      Otherwise
+	// Providers are the one that the Brand belongs to, and the one that it made.
+	ProvidersHeading string
+	ProvidersLead    ui.Phrase
+	Providers        []Publication
+	Name             Invite // of the one that it made
+	Move             Invite // its form asks by GET
+	Otherwise        Otherwise
 }
 
 // A LifeWay is one of the three ways to live.

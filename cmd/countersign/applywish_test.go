@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"countersign.dev/authority"
+	"countersign.dev/authority/signing"
+	"countersign.dev/tenants"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// trusting is a bench whose hotel has everything that a file can name.
+func trusting(t *testing.T) (b *bench, olga uuid.UUID) {
+	t.Helper()
+	b = newBench(t)
+	edit := b.Authority(nil).Editor(authority.ByOperator())
+	olga = uuid.New()
+	now := b.Clock.Now()
+	b.Exec(t, `INSERT INTO people (id, email, email_typed, name, language, created_at) VALUES ($1, 'olga@hotel.example', 'Olga@hotel.example', 'Olga', 'en', $2)`, olga, now)
+	b.Exec(t, `INSERT INTO memberships VALUES ('harbor-hotel', $1, 'owner', $2, $2)`, olga, now)
+	b.Exec(t, `INSERT INTO invitations (brand_id, id, email, role, invited_by, created_at, expires_at)
+		VALUES ('harbor-hotel', gen_random_uuid(), 'sami@hotel.example', 'support', $1, $2, $2::timestamptz + interval '7 days')`, olga, now)
+	b.Exec(t, `INSERT INTO brand_domains (brand_id, host, token, added_at) VALUES ('harbor-hotel', 'hotel.example', 'x', $1)`, now)
+	for _, url := range []string{"https://hotel.example/hook", "https://hotel.example/old"} {
+		w, _, err := tenants.CreateWebhook(t.Context(), edit, b.Master, tenants.Site{}, "harbor-hotel", tenants.WebhookDraft{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(url, "old") {
+			if err := tenants.EnableWebhook(t.Context(), edit, "harbor-hotel", w.ID, false, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := tenants.NewAPIKey(t.Context(), edit, "harbor-hotel", tenants.KeyDraft{Name: "checkout", Rights: []tenants.Right{"introspect", "verify"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenants.SetLogo(t.Context(), edit, "harbor-hotel", dot(t, 9)); err != nil {
+		t.Fatal(err)
+	}
+	return b, olga
+}
+
+func dot(t *testing.T, side int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, side, side))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// everything counts what a file could change.
+func (b *bench) everything() string {
+	b.t.Helper()
+	var out string
+	const q = `
+		SELECT (SELECT string_agg(url || enabled || events::text, ' ' ORDER BY url) FROM webhook_endpoints) ||
+		       (SELECT string_agg(name || (revoked_at IS NULL), ' ' ORDER BY name) FROM api_keys) ||
+		       (SELECT string_agg(role || person_id, ' ' ORDER BY person_id) FROM memberships) ||
+		       (SELECT string_agg(email || (withdrawn_at IS NULL), ' ' ORDER BY email) FROM invitations) ||
+		       (SELECT string_agg(host, ' ' ORDER BY host) FROM brand_domains) ||
+		       (SELECT string_agg(hash, ' ') FROM brand_logos)`
+	if err := b.Owner.QueryRow(b.t.Context(), q).Scan(&out); err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// What show writes of trust is what is there: no secret is in it, and applied it
+// changes nothing and asks for nothing, also while something waits.
+func TestAFileHoldsWhatABrandTrusts(t *testing.T) {
+	b, _ := trusting(t)
+	shown, _ := b.run(0, "brand", "show", "--brand", "harbor-hotel")
+	for _, want := range []string{"https://hotel.example/hook", "enabled: false", "Olga@hotel.example", "sami@hotel.example", "name: checkout", "- hotel.example", "logo: sha256:"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("it lacks %q:\n%s", want, shown)
+		}
+	}
+	for _, secret := range []string{"whsec_", "cs_"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("a secret is in it:\n%s", shown)
+		}
+	}
+	b.run(0, "apikey", "create", "--brand", "harbor-hotel", "--name", "waiting", "--master-key-file", b.keyFile)
+	before := b.everything()
+	if out, _ := b.run(0, "brand", "apply", "-f", b.file(shown), "--yes"); !strings.Contains(out, "as the file says") || b.everything() != before {
+		t.Errorf("what show writes differs:\n%s", out)
+	}
+}
+
+// Who and what is trusted waits for an owner; what only stops something does not.
+// The same file again asks for nothing more.
+func TestAFileAsksForTrust(t *testing.T) {
+	b, olga := trusting(t)
+	const text = `
+brand: harbor-hotel
+domains: [new.example]
+webhooks:
+  - {url: "https://hotel.example/new", events: [grant.revoked]}
+members:
+  - {email: olga@hotel.example, role: owner}
+  - {email: nils@hotel.example, role: viewer}
+api_keys:
+  - {name: checkout, rights: [introspect]}
+`
+	file := b.file(text)
+	before := b.everything()
+	out, _ := b.run(0, "brand", "apply", "-f", file)
+	for _, want := range []string{
+		"domain new.example: to be proved", "domain hotel.example: taken away", "webhook https://hotel.example/new: made, for grant.revoked",
+		"webhook https://hotel.example/hook: off", "member nils@hotel.example: invited as viewer", "invitation of sami@hotel.example: taken back",
+		`API key "checkout": made, with [introspect]`, "revoked", "nothing has changed",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the difference lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "olga") || b.everything() != before {
+		t.Errorf("a look has changed something, or says so of who stays:\n%s", out)
+	}
+	if _, errs := b.run(1, "brand", "apply", "-f", file, "--yes"); !strings.Contains(errs, "master-key-file") || b.everything() != before {
+		t.Errorf("half of it was done: %s", errs)
+	}
+	b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
+	const waiting = `SELECT count(*) FROM pending_changes WHERE state = 'pending'`
+	if n := b.Count(t, waiting); n != 6 {
+		t.Errorf("%d wait", n)
+	}
+	for _, q := range []string{
+		`SELECT count(*) FROM webhook_endpoints WHERE enabled`, `SELECT count(*) FROM invitations WHERE withdrawn_at IS NULL`,
+		`SELECT count(*) FROM api_keys WHERE revoked_at IS NOT NULL`, `SELECT count(*) FROM brand_domains WHERE host <> 'hotel.example'`,
+	} {
+		if n := b.Count(t, q); n != 0 {
+			t.Errorf("%s: %d", q, n)
+		}
+	}
+	out, _ = b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
+	if n := b.Count(t, waiting); n != 6 {
+		t.Errorf("asked for twice: %d\n%s", n, out)
+	}
+	b.decideAll(olga)
+	if out, _ := b.run(0, "brand", "apply", "-f", file, "--yes"); !strings.Contains(out, "as the file says") {
+		t.Errorf("after an owner's yes:\n%s", out)
+	}
+	// Members are no operator's, whatever is typed.
+	again := b.file("brand: harbor-hotel\nmembers: [{email: olga@hotel.example, role: owner}]\n")
+	if out, _ := b.run(0, "brand", "apply", "-f", again, "--yes", "--as-operator", "--master-key-file", b.keyFile); !strings.Contains(out, "taken back") {
+		t.Errorf("%s", out)
+	}
+	other := b.file("brand: harbor-hotel\nmembers: [{email: rita@hotel.example, role: owner}]\n")
+	if out, _ := b.run(0, "brand", "apply", "-f", other, "--yes", "--as-operator", "--master-key-file", b.keyFile); strings.Count(out, "waits for an owner") != 2 || b.Count(t, `SELECT count(*) FROM memberships`) != 1 {
+		t.Errorf("%s", out)
+	}
+}
+
+// decideAll is an owner's yes to everything that waits.
+func (b *bench) decideAll(owner uuid.UUID) {
+	b.t.Helper()
+	rules := b.Authority(nil)
+	master, err := signing.OpenMaster(b.keyFile)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	asks := &tenants.Asks{DB: b.DB, Sealer: master, Now: b.Clock.Now, Appliers: appliers(b.DB, master, tenants.Site{})}
+	all, err := asks.Waiting(b.t.Context(), "harbor-hotel")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	record := func(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, by uuid.UUID, event string, detail map[string]any) error {
+		return rules.Note(ctx, tx, brand, authority.ByMember(by.String()), event, detail)
+	}
+	act := func(event string) tenants.Act {
+		return tenants.Act{Brand: "harbor-hotel", By: owner, Event: event, Record: record, Now: b.Clock.Now()}
+	}
+	for _, c := range all {
+		if _, err := asks.For(act).Apply(b.t.Context(), rules.Editor(authority.ByMember(owner.String())), "harbor-hotel", c.ID, owner.String()); err != nil {
+			b.t.Fatalf("%s: %v", c.Kind, err)
+		}
+	}
+}
+
+// A role that changes and events that change wait too, and keep what they are of.
+func TestAFileChangesRolesAndEvents(t *testing.T) {
+	b, olga := trusting(t)
+	rita := uuid.New()
+	b.Exec(t, `INSERT INTO people (id, email, email_typed, name, language, created_at) VALUES ($1, 'rita@hotel.example', 'rita@hotel.example', 'Rita', 'en', $2)`, rita, b.Clock.Now())
+	b.Exec(t, `INSERT INTO memberships VALUES ('harbor-hotel', $1, 'viewer', $2, $2)`, rita, b.Clock.Now())
+	file := b.file(`
+brand: harbor-hotel
+webhooks:
+  - {url: "https://hotel.example/hook", events: [grant.revoked]}
+  - {url: "https://hotel.example/old"}
+members:
+  - {email: olga@hotel.example, role: owner}
+  - {email: rita@hotel.example, role: security}
+  - {email: sami@hotel.example, role: support}
+`)
+	hook := `SELECT count(*) FROM webhook_endpoints WHERE enabled AND url LIKE '%hook' AND events = '{grant.revoked}'`
+	b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
+	if n := b.Count(t, `SELECT count(*) FROM pending_changes WHERE kind IN ('webhook.events', 'webhook.enable', 'member.role')`); n != 3 || b.Count(t, hook) != 0 {
+		t.Fatalf("%d wait, %d changed", n, b.Count(t, hook))
+	}
+	secret := func() (sealed []byte) {
+		_ = b.Owner.QueryRow(t.Context(), `SELECT secret_sealed FROM webhook_endpoints WHERE url LIKE '%hook'`).Scan(&sealed)
+		return sealed
+	}
+	before := secret()
+	b.decideAll(olga)
+	if b.Count(t, hook) != 1 || !bytes.Equal(secret(), before) || b.Count(t, `SELECT count(*) FROM memberships WHERE role = 'security'`) != 1 {
+		t.Error("it did not come about, or the secret is another")
+	}
+}
+
+// What cannot be is said before anything is done.
+func TestAFileThatCannotBe(t *testing.T) {
+	b, _ := trusting(t)
+	before := b.everything()
+	for text, want := range map[string]string{
+		"members: [{email: olga@hotel.example, role: viewer}]":                                           "name no owner",
+		"members: [{email: olga@hotel.example, role: owner}, {email: Olga@hotel.example, role: viewer}]": "twice",
+		"members: [{email: nobody, role: owner}]":                                                        "no e-mail address",
+		"members: [{email: olga@hotel.example, role: owner}, {email: x@y.example, role: king}]":          "role",
+		"webhooks: [{url: 'http://10.0.0.1/x'}]":                                                         "webhooks.url",
+		"webhooks: [{url: 'https://hotel.example/x', events: [everything]}]":                             "webhooks.events",
+		"webhooks: [{url: 'https://hotel.example/x', secret: whsec_x}]":                                  "unknown field",
+		"webhooks: [{url: 'https://hotel.example/x', enabled: false}]":                                   "only to be off",
+		"api_keys: [{name: x, rights: [everything]}]":                                                    "api_keys.x.rights",
+		"api_keys: [{name: x, rights: [verify], secret: cs_x}]":                                          "unknown field",
+		"logo: sha256:x":                       "its digest alone makes none",
+		"logo: https://hotel.example/logo.png": "file:PATH",
+		"logo: file:missing.png":               "no such file",
+	} {
+		if _, errs := b.run(1, "brand", "apply", "-f", b.file("brand: harbor-hotel\nsettings: {name: Other}\n"+text+"\n"), "--yes", "--as-operator", "--master-key-file", b.keyFile); !strings.Contains(errs, want) {
+			t.Errorf("%s: %s, want %q", text, errs, want)
+		}
+		if b.everything() != before || b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" {
+			t.Fatalf("%s: something was done", text)
+		}
+	}
+}
+
+// A picture lies beside the file, whatever folder the command runs in.
+func TestAFileNamesItsLogo(t *testing.T) {
+	b, _ := trusting(t)
+	file := b.file("brand: harbor-hotel\nlogo: file:logo.png\n")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "logo.png"), dot(t, 20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := b.Reload(t, b.Hotel.ID).Logo
+	if out, _ := b.run(0, "brand", "apply", "-f", file); !strings.Contains(out, "logo: another") || b.Reload(t, b.Hotel.ID).Logo != before {
+		t.Errorf("%s", out)
+	}
+	b.run(0, "brand", "apply", "-f", file, "--yes")
+	if now := b.Reload(t, b.Hotel.ID).Logo; now == before || now == "" {
+		t.Errorf("%q", now)
+	}
+	if out, _ := b.run(0, "brand", "apply", "-f", file, "--yes"); !strings.Contains(out, "as the file says") {
+		t.Errorf("twice: %s", out)
+	}
+	b.run(0, "brand", "apply", "-f", b.file("brand: harbor-hotel\nlogo: ''\n"), "--yes")
+	if now := b.Reload(t, b.Hotel.ID).Logo; now != "" {
+		t.Errorf("taken away: %q", now)
+	}
+}

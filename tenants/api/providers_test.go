@@ -1,0 +1,30 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// A Brand's server names the Brand's own Provider; into another's the Brand comes only
+// where somebody owns both, and a guess is answered as if there were none.
+func TestProvidersThroughTheAPI(t *testing.T) {
+	a := newAdmin(t)
+	a.must(http.MethodPut, "providers/own", `{"name":""}`, http.StatusUnprocessableEntity)
+	made := a.must(http.MethodPut, "providers/own", `{"name":"Harbor Hotels"}`, http.StatusOK)
+	all := made["providers"].([]any)
+	if len(all) != 2 {
+		t.Fatalf("%v", made)
+	}
+	shared, own := all[0].(map[string]any), all[1].(map[string]any)
+	if shared["shared"] != true || shared["brands"] != nil || own["name"] != "Harbor Hotels" || own["own"] != true || own["present"] != false {
+		t.Errorf("%v", made)
+	}
+	a.Exec(t, `INSERT INTO providers (id, name, audience, founder, created_at) VALUES ('fern-and-fell', 'Fell', 'urn:fell', 'fern-and-fell', now())`)
+	var said []any
+	for _, provider := range []string{"fern-and-fell", "nowhere"} {
+		said = append(said, a.must(http.MethodPut, "interface", `{"mode":"hosted","provider":"`+provider+`"}`, http.StatusUnprocessableEntity)["errors"].([]any)[0].(map[string]any)["say"])
+	}
+	if said[0] != said[1] {
+		t.Errorf("a guess is told from one that is not there: %q", said)
+	}
+}
