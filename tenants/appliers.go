@@ -72,7 +72,7 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 	maps.Copy(all, askedAppliers(db, site))
 	maps.Copy(all, ownerDecides(
 		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
-		ChangeSigningNext, ChangeSigningRetire,
+		ChangeMemberConfirm, ChangeMemberVouch, ChangeBrandNew, ChangeClose, ChangeSigningNext, ChangeSigningRetire,
 	))
 	return all
 }

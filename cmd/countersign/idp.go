@@ -169,9 +169,14 @@ func (a args) operatorAsks(pool *pgxpool.Pool) (*tenants.Asks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asks.With(signing.Appliers(keys, func(ctx context.Context, _ tenants.BrandID) (signing.Policy, error) {
+	own := signing.Appliers(keys, func(ctx context.Context, _ tenants.BrandID) (signing.Policy, error) {
 		return policy(ctx, pool, keys, a)
-	})), nil
+	})
+	own[tenants.ChangeClose] = func(ctx context.Context, _ tenants.Editor, brand tenants.BrandID, _ []byte) (string, error) {
+		_, err := rules(pool).Close(ctx, brand, authority.ByOperator())
+		return "", err
+	}
+	return asks.With(own), nil
 }
 
 func listChanges(ctx context.Context, pool *pgxpool.Pool, a args) error {

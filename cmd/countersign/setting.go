@@ -26,21 +26,23 @@ type settingArgs struct {
 	yes         bool
 	asOperator  bool
 	email, role string
-	publicURL   string
-	host        string
-	scope       string
-	detailType  string
-	order       string
-	confirm     string
-	mode, url   string
-	provider    string
-	audience    string
-	login       tenants.ConnectionDraft
-	scopes      string
-	secret      string
-	maxAge      int
-	test        bool // of agent
-	contact     string
+	// Of a Brand that is created.
+	organisation, owner string
+	publicURL           string
+	host                string
+	scope               string
+	detailType          string
+	order               string
+	confirm             string
+	mode, url           string
+	provider            string
+	audience            string
+	login               tenants.ConnectionDraft
+	scopes              string
+	secret              string
+	maxAge              int
+	test                bool // of agent
+	contact             string
 }
 
 // pairs collects --set NAME=VALUE.
@@ -63,7 +65,13 @@ func (o operation) settingFlags(s settings, a *args) {
 	s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	s.StringVar(&a.publicURL, "public-url", "", "`URL` of the service's own origin")
 	switch o.noun {
+	case "tenant":
+		o.newBrandFlags(s, a)
+		s.StringVar(&a.provider, "provider", "", "`id` of the Provider whose audience a created Brand shares; empty: the operator's own")
+		s.BoolVar(&a.yes, "yes", false, "close: every grant ends for good")
+		o.sealFlags(s, a)
 	case "brand":
+		o.newBrandFlags(s, a)
 		s.Var(&a.set, "set", "`NAME=VALUE`: a setting, as show names it; may be repeated")
 		s.StringVar(&a.file, "f", "", "`file`: the Brand as YAML, for apply; a picture, for logo; - is standard input, none takes the logo away. For export, where to write it")
 		s.BoolVar(&a.yes, "yes", false, "make it so: apply shows only the difference without it, and close ends every grant for good")
