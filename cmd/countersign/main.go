@@ -37,7 +37,7 @@ func commands() []command {
 		{"brand", "Brands: list, create, pause, resume, close, show, set, apply, check, logo, move, export, domain", runBrand},
 		{"scope", "what a Brand lets agents do: list, set, order, retire, restore", runScope},
 		{"detail", "how exactly agents may ask for it, in types of their own: list, set, remove", runDetail},
-		{"idp", "how a Brand's people log in: list, set, check, live, remove", runIDP},
+		{"idp", "how a Brand's people log in: list, set, check, try, tried, live, remove", runIDP},
 		{"member", "who works on a Brand: list, invite, role, remove, withdraw, confirm, vouch, deny", runMember},
 		{"change", "what waits for an owner of a Brand: list, reject, apply", runChange},
 		{"user", "a Brand's users: suspend, resume, erase", runUser},

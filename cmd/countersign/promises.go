@@ -103,6 +103,8 @@ var promises = map[string]promise{
 		}
 		return required("client-id", a.login.ClientID)
 	}},
+	"idp try":   {needs: []string{"brand", "id", "public-url", "master-key-file"}},
+	"idp tried": {needs: []string{"brand", "id"}},
 	"idp check": {needs: []string{"brand", "id"}},
 	"idp live":  {needs: []string{"brand", "id"}},
 	"idp remove": {needs: []string{"brand", "id"}, said: func(a args) string {

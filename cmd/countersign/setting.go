@@ -105,7 +105,7 @@ func (o operation) settingFlags(s settings, a *args) {
 		s.StringVar(&a.scopes, "scopes", "", "comma-separated `list` of scopes")
 		s.StringVar(&a.login.Prompt, "prompt", "", "login, consent or select_account")
 		s.IntVar(&a.maxAge, "max-age", -1, "`seconds` after which a login is too old; -1: any age")
-		s.StringVar(&a.id, "id", "", "`id` of the connection, as list shows it")
+		s.StringVar(&a.id, "id", "", "`id` of the connection, as list shows it; of tried, the one that try printed")
 		o.sealFlags(s, a)
 	case "endpoint":
 		s.StringVar(&a.url, "url", "", "https `URL` at which the Brand's agent is called")

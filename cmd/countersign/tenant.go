@@ -72,9 +72,17 @@ func showTenant(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"brand", string(b.ID)}, {"name", b.Name}, {"organisation", b.Organisation}, {"state", state},
-		{"domain", b.Domain}, {"proven", fmt.Sprint(b.Proven)}, {"provider", b.Provider}, {"audience", b.Audience},
-		{"mode", string(b.Mode)}, {"interface", b.InterfaceURL}, {"members", fmt.Sprintf("%d, %d owners", len(members), owners)},
+		{"brand", string(b.ID)},
+		{"name", b.Name},
+		{"organisation", b.Organisation},
+		{"state", state},
+		{"domain", b.Domain},
+		{"proven", fmt.Sprint(b.Proven)},
+		{"provider", b.Provider},
+		{"audience", b.Audience},
+		{"mode", string(b.Mode)},
+		{"interface", b.InterfaceURL},
+		{"members", fmt.Sprintf("%d, %d owners", len(members), owners)},
 	} {
 		fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
 	}

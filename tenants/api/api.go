@@ -33,6 +33,7 @@ type Config struct {
 	Site   tenants.Site
 	Prover tenants.Prover
 	Asks   *tenants.Asks
+	Trials tenants.Trials
 	// Editor runs changes in the name of the API key with the id.
 	Editor func(keyID string) tenants.Editor
 	// ExamineInterface reads the Brand through its public URLs as a strict agent
@@ -230,6 +231,8 @@ func refused(err error) string {
 		tenants.ErrTooMany:         "Too many changes wait for an owner already",
 		tenants.ErrTooManyWebhooks: "Too many webhook endpoints are on already",
 		tenants.ErrMember:          "Is a member of the Brand already",
+		tenants.ErrOwnPage:         "The Brand's own login page posts to people's pages alone; look at it with check",
+		tenants.ErrTooTrying:       "Too many test logins wait already",
 		tenants.ErrNotHeld:         "The membership does not rest",
 		tenants.ErrBrandTaken:      "Another Brand has this id",
 		tenants.ErrHaveDomain:      "The Brand has added this domain already",
@@ -259,6 +262,7 @@ func missing(err error) string {
 		tenants.ErrNoWebhook:    "The Brand has no such webhook endpoint",
 		tenants.ErrNotMember:    "The Brand has no such member",
 		tenants.ErrNoInvitation: "The Brand has no such open invitation",
+		tenants.ErrNoTrial:      "The Brand has no such test login",
 		tenants.ErrNoRecovery:   "No such recovery is under way at the Brand",
 
 		tenants.ErrNoAgentEndpoint: "The Brand has not said where its agent is",

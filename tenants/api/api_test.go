@@ -68,6 +68,12 @@ func newAdmin(t *testing.T) *admin {
 	}
 	api.New(api.Config{
 		Outbox: outbox,
+		Trials: tenants.Trials{
+			DB: w.DB, Sealer: w.Master, Site: site, Now: now,
+			Begin: func(_ context.Context, l tenants.LoginConnection, try tenants.Try, _ string) (string, tenants.Tried) {
+				return l.Issuer + "/authorize?state=" + try.State, tenants.Tried{}
+			},
+		},
 		Brands: w.Brands, Credentials: tenants.NewCredentials(w.DB, now), Keys: w.NewKeys(), Authority: rules,
 		Policy: func(*tenants.Brand) signing.Policy { return signing.Policy{Alg: signing.ES256, Backend: "local"} },
 		DB:     w.DB, Sealer: w.Master, Site: site, Asks: a.asks, Now: now,

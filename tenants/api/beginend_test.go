@@ -136,3 +136,42 @@ func TestOwnersHearOfWhatAKeyDoesAtOnce(t *testing.T) {
 		t.Errorf("%d letters in all", n)
 	}
 }
+
+// A test login is begun and asked for by the Brand's own key alone; one through the
+// Brand's own page is none.
+func TestTestLoginsThroughTheAPI(t *testing.T) {
+	a := newAdmin(t)
+	candidate := func(body string) string {
+		t.Helper()
+		for _, c := range a.must("PUT", "connections/candidate", body, 200)["connections"].([]any) {
+			if m := c.(map[string]any); m["live"] == false {
+				return m["id"].(string)
+			}
+		}
+		t.Fatal("no candidate")
+		return ""
+	}
+	id := candidate(`{"issuer":"https://login.example","client_id":"us","client_secret":"s"}`)
+	got := a.must("POST", "connections/"+id+"/tries", "", 200)
+	if got["state"] != "waiting" || !strings.HasPrefix(got["url"].(string), "https://login.example/authorize?state=try.api.") {
+		t.Errorf("%v", got)
+	}
+	try := "tries/" + got["id"].(string)
+	if got := a.must("GET", try, "", 200); got["state"] != "waiting" || got["url"] != nil {
+		t.Errorf("%v", got)
+	}
+	for path, key := range map[string]string{"harbor-hotel/" + try: a.newKey(a.Hotel, tenants.RightIntrospect), "fern-and-fell/" + try: a.newKey(a.Shop, tenants.RightAdmin)} {
+		if status, _ := a.call("GET", path, key, ""); status != 403 && status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	a.must("POST", "connections/x/tries", "", 404)
+	a.must("POST", "connections/"+uuid.NewString()+"/tries", "", 404)
+	a.must("GET", "tries/x", "", 404)
+	a.Clock.Advance(tenants.TrialLife)
+	if got := a.must("GET", try, "", 200); got["state"] != "over" {
+		t.Errorf("%v", got)
+	}
+	id = candidate(`{"kind":"assertion","issuer":"https://hotel.example","jwks_uri":"https://hotel.example/jwks.json","login_url":"https://hotel.example/in"}`)
+	a.must("POST", "connections/"+id+"/tries", "", 409)
+}

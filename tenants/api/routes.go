@@ -64,6 +64,8 @@ func (h *Handler) routes() []route {
 		{method: get, path: "connections", serve: h.listConnections, says: "How people log in, and what is tried beside it", status: ok, gives: exampleConnections},
 		{method: put, path: "connections/candidate", serve: h.putCandidate, says: "Set the connection that is tried: an OpenID provider, or with kind assertion the Brand's own login page", takes: exampleDraft, status: ok, gives: exampleConnections},
 		{method: post, path: "connections/{id}/check", serve: h.checkConnection, looks: true, says: "Read what the provider says of itself, or look at the Brand's own page", status: ok, gives: exampleLines},
+		{method: post, path: "connections/{id}/tries", serve: h.tryLogin, looks: true, says: "Begin a test login: open url in a browser within 10 minutes, then ask what came of it", status: ok, gives: trialReply{exampleTrial, "https://login.hotel.example/authorize?…"}},
+		{method: get, path: "tries/{id}", serve: h.getTrial, says: "What came of a test login: state is waiting, good, failed or over; of whoever logged in it tells which claims there were, and no value", status: ok, gives: exampleTrial},
 		{method: post, path: "connections/{id}/live", serve: h.makeLive, says: "Ask an owner to let people log in through it", status: later, gives: exampleChange},
 		{method: remove, path: "connections/{id}", serve: h.removeConnection, says: "Forget the candidate and its secret", status: ok, gives: exampleConnections},
 
