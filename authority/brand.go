@@ -32,14 +32,6 @@ func (a *Authority) Close(ctx context.Context, brand tenants.BrandID, by By) (en
 	return a.EndAll(ctx, brand, by)
 }
 
-// NoteExport writes down that somebody takes everything of the Brand along.
-func (a *Authority) NoteExport(ctx context.Context, brand tenants.BrandID, by By) error {
-	return a.change(ctx, brand, by, a.clock(), func(c *change) error {
-		c.note(fact{event: tenants.EventExported})
-		return nil
-	})
-}
-
 // Leave does what is due for a Brand that is closed: it ends grants where closing
 // was broken off, and when the Brand has been closed for tenants.ClosedFor, takes
 // away everything personal. It reports whether the Brand is closed: then nothing

@@ -195,5 +195,8 @@ func (a *Authority) emptyTalk(ctx context.Context, brand tenants.BrandID, batch 
 			break
 		}
 	}
+	if err := tenants.PurgeTrials(ctx, a.db, brand, a.clock()); err != nil {
+		return err
+	}
 	return tenants.EmptyAgentEndpoint(ctx, a.db, brand, a.clock())
 }

@@ -29,6 +29,23 @@ type Events struct {
 	before int64 // only those before it
 }
 
+// Days reads the days of UTC from which and until which events are wanted, both
+// included; either may be empty.
+func Days(from, until string) (after, before time.Time, err error) {
+	if from != "" {
+		if after, err = time.Parse(time.DateOnly, from); err != nil {
+			return time.Time{}, time.Time{}, fmt.Errorf("from: %w", err)
+		}
+	}
+	if until != "" {
+		if before, err = time.Parse(time.DateOnly, until); err != nil {
+			return time.Time{}, time.Time{}, fmt.Errorf("until: %w", err)
+		}
+		before = before.AddDate(0, 0, 1) // that day too
+	}
+	return after, before, nil
+}
+
 // Trail hands the Brand's events to fn, the oldest first, and at most limit of
 // them; it stops at fn's first error. It holds no transaction open meanwhile,
 // since a trail only ever grows.

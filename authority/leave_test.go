@@ -42,6 +42,8 @@ func staffed(t *testing.T, w *authoritytest.World) (owner uuid.UUID) {
 		 VALUES ('harbor-hotel', 'aaaaaaaaaaaa', 'https://hook.example', '{grant.created}', 'sealed-hook', true, $1)`,
 		`INSERT INTO webhook_deliveries (brand_id, id, endpoint_id, seq, state, since, due_at)
 		 SELECT 'harbor-hotel', gen_random_uuid(), 'aaaaaaaaaaaa', seq, 'pending', $1, $1 FROM audit_events WHERE brand_id = 'harbor-hotel'`,
+		`INSERT INTO login_tries (brand_id, id, connection_id, shown, state_hash, try_sealed, began_at, ends_at)
+		 VALUES ('harbor-hotel', gen_random_uuid(), gen_random_uuid(), 'x', 'x', 'sealed-try', $1, $1)`,
 		`INSERT INTO agent_endpoints (brand_id, url, secret_sealed, changed_at) VALUES ('harbor-hotel', 'https://otto.example', 'sealed-agent', $1)`,
 		`INSERT INTO webhook_lines (brand_id, endpoint_id, rest_until) VALUES ('harbor-hotel', 'aaaaaaaaaaaa', $1)`,
 		`INSERT INTO pending_changes (brand_id, id, kind, asked_by, channel, asked_at, expires_at, diff, payload_sealed, state)

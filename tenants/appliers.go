@@ -73,7 +73,7 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 	maps.Copy(all, fileAppliers())
 	maps.Copy(all, ownerDecides(
 		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
-		ChangeSigningNext, ChangeSigningRetire,
+		ChangeMemberConfirm, ChangeMemberVouch, ChangeBrandNew, ChangeClose, ChangeSigningNext, ChangeSigningRetire,
 	))
 	return all
 }

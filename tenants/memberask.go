@@ -14,6 +14,9 @@ const (
 	ChangeMemberInvite = "member.invite"
 	ChangeMemberRole   = "member.role"
 	ChangeMemberRemove = "member.remove"
+	// A membership that rests goes on, and a way back in for who lost all passkeys.
+	ChangeMemberConfirm = "member.confirm"
+	ChangeMemberVouch   = "member.vouch"
 )
 
 // The facts that changes of members leave in the trail.
@@ -22,6 +25,8 @@ const (
 	EventWithdrawn = "member.invitation_withdrawn"
 	EventRole      = "member.role_changed"
 	EventRemoved   = "member.removed"
+	EventConfirmed = "member.confirmed"
+	EventVouched   = "member.vouched"
 )
 
 type memberChange struct {
@@ -74,6 +79,30 @@ func (a *Asks) AskRemoval(ctx context.Context, edit Editor, brand BrandID, perso
 	return a.askMember(ctx, edit, brand, ChangeMemberRemove, memberChange{Person: person}, by, channel)
 }
 
+// AskConfirmation asks an owner to make sure who a member is whose membership
+// rests. One that does not is ErrNotHeld.
+func (a *Asks) AskConfirmation(ctx context.Context, edit Editor, brand BrandID, person uuid.UUID, by, channel string) (PendingChange, error) {
+	if m, err := MemberOf(ctx, a.DB, brand, person); !m.Held {
+		if err == nil {
+			err = ErrNotHeld
+		}
+		return PendingChange{}, err
+	}
+	return a.askMember(ctx, edit, brand, ChangeMemberConfirm, memberChange{Person: person}, by, channel)
+}
+
+// ErrNotHeld is returned for the wish to confirm a member who is one.
+var ErrNotHeld = errors.New("the membership does not rest")
+
+// AskVouching asks an owner to vouch for a member who has lost all passkeys. The
+// link goes by mail to the member, and nobody else sees it.
+func (a *Asks) AskVouching(ctx context.Context, edit Editor, brand BrandID, person uuid.UUID, by, channel string) (PendingChange, error) {
+	return a.askMember(ctx, edit, brand, ChangeMemberVouch, memberChange{Person: person}, by, channel)
+}
+
+// ErrOwnWord is returned to whoever would vouch for themselves.
+var ErrOwnWord = errors.New("nobody vouches for themselves")
+
 // askMember says whom it is about as the owner knows them.
 func (a *Asks) askMember(ctx context.Context, edit Editor, brand BrandID, kind string, change memberChange, by, channel string) (PendingChange, error) {
 	m, err := MemberOf(ctx, a.DB, brand, change.Person)
@@ -88,7 +117,8 @@ func (a *Asks) askMember(ctx context.Context, edit Editor, brand BrandID, kind s
 }
 
 // For returns the same Asks for an owner who decides: act is what they do under
-// their name. Applying an invitation returns the secret of the link to be mailed.
+// their name. Applying an invitation, or vouching, returns the secret of the link
+// to be mailed.
 func (a *Asks) For(act func(event string) Act) *Asks {
 	of := func(do func(ctx context.Context, c memberChange) (string, error)) Applier {
 		return func(ctx context.Context, _ Editor, _ BrandID, payload []byte) (string, error) {
@@ -108,6 +138,17 @@ func (a *Asks) For(act func(event string) Act) *Asks {
 		}),
 		ChangeMemberRemove: of(func(ctx context.Context, c memberChange) (string, error) {
 			return "", stale(RemoveMember(ctx, a.DB, act(EventRemoved), c.Person))
+		}),
+		ChangeMemberConfirm: of(func(ctx context.Context, c memberChange) (string, error) {
+			return "", stale(ConfirmMember(ctx, a.DB, act(EventConfirmed), c.Person))
+		}),
+		ChangeMemberVouch: of(func(ctx context.Context, c memberChange) (string, error) {
+			as := act(EventVouched)
+			if as.By == c.Person {
+				return "", ErrOwnWord
+			}
+			token, err := Vouch(ctx, a.DB, as, c.Person)
+			return token, stale(err)
 		}),
 	})
 }

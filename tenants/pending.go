@@ -305,7 +305,8 @@ func (a *Asks) decide(ctx context.Context, edit Editor, brand BrandID, id, lease
 		 WHERE brand_id = @brand AND id = @id AND state = 'pending'
 		   AND CASE WHEN @lease = '00000000-0000-0000-0000-000000000000'::uuid
 		            THEN lease_until IS NULL OR lease_until <= @now ELSE lease_id = @lease END`
-	return edit.change(ctx, brand, state+" change", func(e *Edit) error {
+	// Also of a Brand that is closed: that may be what was decided.
+	err := edit(ctx, brand, func(e *Edit) error {
 		tag, err := e.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": id, "lease": lease, "state": state, "now": e.Now, "by": by})
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrChangeOver
@@ -313,6 +314,10 @@ func (a *Asks) decide(ctx context.Context, edit Editor, brand BrandID, id, lease
 		e.Note("change."+state, map[string]any{"change": id, "by": by})
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("%s change of %s: %w", state, brand, err)
+	}
+	return nil
 }
 
 func (a *Asks) release(ctx context.Context, brand BrandID, id, lease uuid.UUID) error {

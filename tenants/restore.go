@@ -83,6 +83,22 @@ func CancelRecovery(ctx context.Context, db *DB, a Act, id uuid.UUID) error {
 	})
 }
 
+// EndRecovery is CancelRecovery for a program, which waits for nobody: it lets
+// nobody in.
+func EndRecovery(ctx context.Context, edit Editor, brand BrandID, id uuid.UUID) error {
+	const q = `
+		UPDATE recoveries SET cancelled_at = @now
+		 WHERE brand_id = @brand AND id = @id AND cancelled_at IS NULL AND done_at IS NULL`
+	return edit.change(ctx, brand, "cancel recovery", func(e *Edit) error {
+		tag, err := e.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": id, "now": e.Now})
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrNoRecovery
+		}
+		e.Note(EventRecoveryCancelled, map[string]any{"recovery": id})
+		return err
+	})
+}
+
 // Recoveries lists the waits that are under way at the Brand.
 func Recoveries(ctx context.Context, db *DB, brand BrandID) ([]Recovery, error) {
 	const q = `

@@ -40,6 +40,7 @@ var columns = map[string]string{
 
 	"local_keys.sealed":                "the keyring for development, under the master key alone; Vault's keys replace it",
 	"device_requests.user_code_sealed": "under the master key alone, for the ten minutes of a request",
+	"login_tries.try_sealed":           "the ten minutes of a test login, which is begun again",
 	"sessions.data":                    "a session's life: a try sealed in it is begun again",
 	"console_sessions.data":            "a session's life: a try sealed in it is begun again",
 }

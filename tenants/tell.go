@@ -65,7 +65,7 @@ func OwnersHear() []string {
 		"apikey.created", "apikey.rotated", "apikey.revoked",
 		"webhook.created", "webhook.events", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",
 		"agent_endpoint.set", "agent_endpoint.removed", "agent_endpoint.secret_rotated",
-		EventWithdrawn, EventRecoveryCancelled, "change.rejected", "change.applied",
+		EventWithdrawn, EventRecoveryCancelled, EventExported, "change.rejected", "change.applied",
 	}
 }
 

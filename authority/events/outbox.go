@@ -124,6 +124,25 @@ func (o *Outbox) Test(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, end
 	return o.ring(ctx, tx, brand, []string{endpoint})
 }
 
+// SendTest writes the fact of a test in somebody's name, and sends it to the one
+// endpoint. One that is not there is tenants.ErrNoWebhook.
+func (o *Outbox) SendTest(ctx context.Context, rules *authority.Authority, brand tenants.BrandID, endpoint string, by authority.By) error {
+	const there = `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE brand_id = @brand AND id = @endpoint)`
+	return o.db.Tx(ctx, brand, func(tx pgx.Tx) error {
+		var known bool
+		if err := tx.QueryRow(ctx, there, pgx.NamedArgs{"brand": brand, "endpoint": endpoint}).Scan(&known); err != nil {
+			return fmt.Errorf("find endpoint of %s: %w", brand, err)
+		}
+		if !known {
+			return tenants.ErrNoWebhook
+		}
+		if err := rules.Note(ctx, tx, brand, by, authority.EventTest, map[string]any{"endpoint": endpoint}); err != nil {
+			return err
+		}
+		return o.Test(ctx, tx, brand, endpoint)
+	})
+}
+
 // Refusals of Replay.
 var (
 	ErrNoDelivery = errors.New("there is no such delivery, or it is under way")

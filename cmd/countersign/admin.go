@@ -50,11 +50,18 @@ func appliers(db *tenants.DB, sealer tenants.Sealer, site tenants.Site) map[stri
 	return all
 }
 
+// programTrials are the test logins that programs and shells begin.
+func (p *parts) programTrials(now func() time.Time) tenants.Trials {
+	return tenants.Trials{
+		DB: p.db, Sealer: p.sealer, Site: p.site(), Now: now, Begin: p.trials().Begin, Finish: p.trials().Finish,
+	}
+}
+
 // adminAPI serves the Brands' own API.
 func (p *parts) adminAPI(credentials *tenants.Credentials, verifier *agent.Verifier, now func() time.Time) *api.Handler {
 	return api.New(api.Config{
 		Brands: p.brands, Credentials: credentials, Keys: p.keys, Policy: p.policy, Authority: p.authority, Outbox: p.courier.Outbox,
-		DB: p.db, Sealer: p.sealer, Site: p.site(), Prover: p.prover(), Asks: p.asks(now), Now: now,
+		DB: p.db, Sealer: p.sealer, Site: p.site(), Prover: p.prover(), Asks: p.asks(now), Trials: p.programTrials(now), Now: now,
 		Editor: func(keyID string) tenants.Editor {
 			return p.authority.Editor(authority.By{Actor: "admin", ID: keyID, Channel: "api"})
 		},
@@ -126,7 +133,7 @@ func (p *parts) trials() federation.Trials {
 // longer owed.
 func (p *parts) tidySettings(ctx context.Context, id tenants.BrandID) error {
 	now := time.Now()
-	if err := tenants.PurgeCalls(ctx, p.db, id, now); err != nil {
+	if err := errors.Join(tenants.PurgeCalls(ctx, p.db, id, now), tenants.PurgeTrials(ctx, p.db, id, now)); err != nil {
 		return err
 	}
 	return tenants.RecheckDomain(ctx, p.db, p.authority.Editor(authority.ByUpkeep()), p.prover(), id, now)

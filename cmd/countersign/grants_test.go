@@ -172,10 +172,10 @@ func TestOnlyClosingIsFinal(t *testing.T) {
 	if out := s.run(2, "brand close --brand harbor-hotel"); !strings.Contains(out, "cannot be undone") || s.Reload(t, s.Hotel.ID).State != tenants.Active {
 		t.Fatal(out)
 	}
-	if out := s.run(0, "brand close --yes --brand harbor-hotel"); !strings.Contains(out, "2 grants have ended") || s.living() != 1 {
+	if out := s.run(0, "brand close --yes --as-operator --brand harbor-hotel"); !strings.Contains(out, "2 grants have ended") || s.living() != 1 {
 		t.Fatalf("%s, %d live", out, s.living())
 	}
-	if out := s.run(0, "brand close --yes --brand harbor-hotel"); !strings.Contains(out, "0 grants have ended") {
+	if out := s.run(0, "brand close --yes --as-operator --brand harbor-hotel"); !strings.Contains(out, "0 grants have ended") {
 		t.Fatal(out)
 	}
 	for _, line := range []string{"brand resume --as-operator --brand harbor-hotel", "brand pause --brand harbor-hotel"} {

@@ -18,9 +18,9 @@ import (
 
 func runIDP(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "idp", about: "list | set | check | live | remove --brand ID [--issuer URL --client-id ID --client-secret env:NAME …] [--kind assertion --jwks-uri URL --login-url URL] [--id ID]",
+		noun: "idp", about: "list | set | check | try | tried | live | remove --brand ID [--issuer URL --client-id ID --client-secret env:NAME …] [--kind assertion --jwks-uri URL --login-url URL] [--id ID]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"list": listConnections, "set": setCandidate, "check": checkConnection, "live": makeLive,
+			"list": listConnections, "set": setCandidate, "check": checkConnection, "live": makeLive, "try": tryConnection, "tried": showTrial,
 			"remove": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				id, err := uuid.Parse(a.id)
 				if err != nil {
@@ -169,9 +169,14 @@ func (a args) operatorAsks(pool *pgxpool.Pool) (*tenants.Asks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asks.With(signing.Appliers(keys, func(ctx context.Context, _ tenants.BrandID) (signing.Policy, error) {
+	own := signing.Appliers(keys, func(ctx context.Context, _ tenants.BrandID) (signing.Policy, error) {
 		return policy(ctx, pool, keys, a)
-	})), nil
+	})
+	own[tenants.ChangeClose] = func(ctx context.Context, _ tenants.Editor, brand tenants.BrandID, _ []byte) (string, error) {
+		_, err := rules(pool).Close(ctx, brand, authority.ByOperator())
+		return "", err
+	}
+	return asks.With(own), nil
 }
 
 func listChanges(ctx context.Context, pool *pgxpool.Pool, a args) error {

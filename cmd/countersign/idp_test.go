@@ -56,6 +56,16 @@ func TestALoginPageFromTheCommandLine(t *testing.T) {
 	if said := run(0, "idp", "list"); !strings.Contains(said, "live") || !strings.Contains(said, "assertion") || !strings.Contains(said, page.ConnectedURL()) {
 		t.Errorf("listed: %s", said)
 	}
+	try := []string{"idp", "try", "--public-url", "http://localhost:8080", "--master-key-file", master, "--id"}
+	if said := run(1, append(try, id)...); !strings.Contains(said, "own login page") {
+		t.Errorf("tried: %s", said)
+	}
+	provider := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(run(0, "idp", "set", "--issuer", "http://127.0.0.1:1", "--client-id", "us", "--auth", "private_key_jwt", "--master-key-file", master))
+	if said := run(1, append(try, provider)...); !strings.Contains(said, "it does not work: unreachable") {
+		t.Errorf("tried: %s", said)
+	}
+	run(1, "idp", "tried", "--id", provider) // no try
+	run(2, "idp", "tried")
 	file := filepath.Join(t.TempDir(), "brand.yaml")
 	shown := run(0, "brand", "show")
 	if !strings.Contains(shown, "kind: assertion") || !strings.Contains(shown, "login_url: "+page.ConnectedURL()) {

@@ -26,7 +26,12 @@ func exportBrand(ctx context.Context, pool *pgxpool.Pool, a args) (err error) {
 	rules := rules(pool)
 	archive := export.Archive{Authority: rules, DB: tenants.NewDB(pool), Keys: keys, Now: time.Now}
 	brand := tenants.BrandID(a.brand)
-	noted := func(ctx context.Context) error { return rules.NoteExport(ctx, brand, authority.ByOperator()) }
+	noted := func(ctx context.Context) error {
+		return operatorEdits(pool)(ctx, brand, func(e *tenants.Edit) error {
+			e.Note(tenants.EventExported, nil)
+			return nil
+		})
+	}
 	if a.file == "-" {
 		_, err := archive.Write(ctx, a.out, brand, noted)
 		return err

@@ -26,7 +26,7 @@ func runMember(ctx context.Context, argv []string, _ io.Reader, stdout, stderr i
 		}
 	}
 	return operation{
-		noun: "member", about: "list | invite | role | remove | withdraw --brand ID [--email ADDRESS --role ROLE] [--id ID]",
+		noun: "member", about: "list | invite | role | remove | withdraw | confirm | vouch | deny --brand ID [--email ADDRESS --role ROLE] [--id ID]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"list": listMembers,
 			"invite": ask(func(ctx context.Context, asks *tenants.Asks, edit tenants.Editor, a args) (tenants.PendingChange, error) {
@@ -38,6 +38,15 @@ func runMember(ctx context.Context, argv []string, _ io.Reader, stdout, stderr i
 			"remove": ask(func(ctx context.Context, asks *tenants.Asks, edit tenants.Editor, a args) (tenants.PendingChange, error) {
 				return asks.AskRemoval(ctx, edit, tenants.BrandID(a.brand), a.member(), "operator", "cli")
 			}),
+			"confirm": ask(func(ctx context.Context, asks *tenants.Asks, edit tenants.Editor, a args) (tenants.PendingChange, error) {
+				return asks.AskConfirmation(ctx, edit, tenants.BrandID(a.brand), a.member(), "operator", "cli")
+			}),
+			"vouch": ask(func(ctx context.Context, asks *tenants.Asks, edit tenants.Editor, a args) (tenants.PendingChange, error) {
+				return asks.AskVouching(ctx, edit, tenants.BrandID(a.brand), a.member(), "operator", "cli")
+			}),
+			"deny": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				return tenants.EndRecovery(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.member())
+			},
 			"withdraw": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return tenants.WithdrawInvitation(ctx, operatorEdits(pool), tenants.BrandID(a.brand), a.member())
 			},
@@ -64,6 +73,10 @@ func listMembers(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
+	waits, err := tenants.Recoveries(ctx, db, brand)
+	if err != nil {
+		return err
+	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tEMAIL\tROLE\tSTATE\tSINCE OR UNTIL")
 	for _, m := range members {
@@ -76,53 +89,8 @@ func listMembers(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	for _, i := range open {
 		fmt.Fprintf(w, "%s\t%s\t%s\tinvited\t%s\n", i.ID, i.Email, i.Role, i.ExpiresAt.UTC().Format(time.RFC3339))
 	}
-	return w.Flush()
-}
-
-// runTenant is about the organisations: whose Brands are whose, and the audience
-// that agents name at each.
-func runTenant(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	return operation{
-		noun: "tenant", about: "list | show | name --brand ID --name NAME [--audience TEXT]",
-		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"show": showProviders,
-			"name": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				site, err := a.site()
-				if err != nil {
-					return err
-				}
-				return tenants.NameProvider(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), a.name, a.audience)
-			},
-			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				all, err := tenants.Providers(ctx, tenants.NewDB(pool))
-				if err != nil {
-					return err
-				}
-				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "PROVIDER\tNAME\tAUDIENCE\tBRAND\tMODE\tSTATE")
-				for _, h := range all {
-					if h.Brand == nil {
-						fmt.Fprintf(w, "%s\t%q\t%s\t-\t-\t-\n", h.Provider, h.Name, h.Audience)
-						continue
-					}
-					fmt.Fprintf(w, "%s\t%q\t%s\t%s\t%s\t%s\n", h.Provider, h.Name, h.Audience, *h.Brand, *h.Mode, *h.State)
-				}
-				return w.Flush()
-			},
-		},
-	}.run(ctx, argv, stdout, stderr)
-}
-
-// showProviders lists the Provider of a Brand, and the one that it made.
-func showProviders(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	all, err := tenants.ProvidersOf(ctx, tenants.NewDB(pool), tenants.BrandID(a.brand))
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PROVIDER\tNAME\tAUDIENCE\tMADE IT\tIS THERE\tBRANDS")
-	for _, p := range all {
-		fmt.Fprintf(w, "%s\t%q\t%s\t%v\t%v\t%v\n", p.ID, p.Name, p.Audience, p.Own, p.Present, p.Brands)
+	for _, r := range waits {
+		fmt.Fprintf(w, "%s\t%s\towner\trecovery\t%s\n", r.ID, r.Person, r.DueAt.UTC().Format(time.RFC3339))
 	}
 	return w.Flush()
 }

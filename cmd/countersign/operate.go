@@ -35,6 +35,7 @@ type args struct {
 	audit                                 auditArgs
 	events, state, format                 string
 	atOnce                                bool
+	days                                  int
 	settingArgs
 	out io.Writer
 }
@@ -120,7 +121,7 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		s.StringVar(&a.email, "email", "", "`address` that is invited")
 		s.StringVar(&a.role, "role", "", "owner, security, support or viewer")
-		s.StringVar(&a.id, "id", "", "`id` of the member or invitation, as list shows it")
+		s.StringVar(&a.id, "id", "", "`id` of the member, invitation or recovery, as list shows it")
 		o.sealFlags(s, a)
 	case "apikey":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
@@ -129,12 +130,6 @@ func (o operation) flags(s settings, a *args) {
 		s.StringVar(&a.id, "id", "", "`id` of the key, as list shows it")
 		o.sealFlags(s, a)
 		asOperator(s, a)
-	case "tenant":
-		s.StringVar(&a.brand, "brand", "", "`id` of the Brand that made the Provider, or belongs to it")
-		s.StringVar(&a.name, "name", "", "`text`: what the organisation is called")
-		s.StringVar(&a.audience, "audience", "", "`text` that pa-jwts name in aud, where the Provider is made; it never changes")
-		s.StringVar(&a.publicURL, "public-url", "", "`URL` of the service's own origin")
-		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	case "webhook":
 		flagsWebhook(s, a)
 		asOperator(s, a)
@@ -148,7 +143,10 @@ func (o operation) flags(s settings, a *args) {
 	case "audit":
 		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
 		a.audit.register(s)
-	case "brand", "brand domain", "scope", "detail", "idp", "change", "endpoint":
+	case "usage":
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand")
+		s.IntVar(&a.days, "days", 30, "how many `days` of UTC, today included")
+	case "brand", "tenant", "brand domain", "scope", "detail", "idp", "change", "endpoint":
 		o.settingFlags(s, a)
 	}
 }
@@ -206,18 +204,13 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 }
 
 func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
-	set := func(to func(context.Context, tenants.Editor, tenants.BrandID) error) func(context.Context, *pgxpool.Pool, args) error {
-		return func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-			return to(ctx, operatorEdits(pool), tenants.BrandID(a.brand))
-		}
-	}
 	if len(argv) > 0 && argv[0] == "domain" {
 		return runBrandDomain(ctx, argv[1:], nil, stdout, stderr)
 	}
 	brand := operation{
-		noun: "brand", about: "list | pause | resume | close | export | show | set | apply | check | logo | move --brand ID …; and brand domain",
+		noun: "brand", about: "list | pause | resume | close | create | export | show | set | apply | check | logo | move --brand ID …; and brand domain",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
-			"pause": set(tenants.Stop), "resume": resumeBrand, "close": closeBrand,
+			"pause": pauseBrand, "resume": resumeBrand, "close": closeBrand, "create": createBrand,
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				d := tenants.NewDirectory(tenants.NewDB(pool), time.Now)
 				ids, err := d.IDs(ctx)
@@ -253,15 +246,4 @@ func runUser(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.
 			"suspend": act((*authority.Authority).Suspend), "resume": act((*authority.Authority).Resume), "erase": eraseUser,
 		},
 	}.run(ctx, argv, stdout, stderr)
-}
-
-// closeBrand is final. What it was broken off at, it goes on with when it is
-// typed again.
-func closeBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	n, err := rules(pool).Close(ctx, tenants.BrandID(a.brand), authority.ByOperator())
-	if err != nil {
-		return fmt.Errorf("%w; %d grants have ended: type it again for the rest", err, n)
-	}
-	fmt.Fprintf(a.out, "%s is closed for good, and %d grants have ended. Its public keys stay, for what was signed with them.\n", a.brand, n)
-	return nil
 }

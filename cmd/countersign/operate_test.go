@@ -114,7 +114,7 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 }
 
 func TestEveryOperationHasAPromise(t *testing.T) {
-	for _, noun := range []string{"agent", "brand", "user", "grants", "audit", "keys", "apikey", "webhook", "scope", "detail", "idp", "change", "member", "tenant", "endpoint"} {
+	for _, noun := range []string{"agent", "brand", "user", "grants", "audit", "keys", "apikey", "webhook", "scope", "detail", "idp", "change", "member", "tenant", "endpoint", "usage"} {
 		_, _, about := typed(t, noun)
 		verbs, _, _ := strings.Cut(strings.TrimPrefix(about, "countersign "+noun+": "), " --")
 		for verb := range strings.SplitSeq(verbs, " | ") {
@@ -131,7 +131,7 @@ func TestAnUnknownBrandIsSaidToBeUnknown(t *testing.T) {
 	for _, line := range []string{
 		"brand pause", "brand resume", "user suspend --subject u1", "user resume --subject u1",
 		"apikey create", "apikey list", "apikey revoke --id x", "keys list", "keys retire --kid k",
-		"brand close --yes", "grants list", "grants show --grant x", "grants revoke --subject u1", "audit verify", "audit export",
+		"brand close --yes --as-operator", "grants list", "grants show --grant x", "grants revoke --subject u1", "audit verify", "audit export",
 		"webhook list", "webhook deliveries", "webhook disable --id x", "webhook replay --id x",
 	} {
 		for _, brand := range []string{"nobody", "Not An Id"} {

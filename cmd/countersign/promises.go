@@ -54,6 +54,10 @@ var promises = map[string]promise{
 	"tenant name": {needs: []string{"brand", "name"}, said: func(a args) string {
 		return fmt.Sprintf("the Provider of %s is called %q", a.brand, a.name)
 	}},
+	"tenant create": {needs: []string{"id", "name", "organisation"}, also: createNeeds},
+	"tenant pause":  {needs: []string{"brand"}, said: paused},
+	"tenant resume": {needs: []string{"brand"}},
+	"tenant close":  {needs: []string{"brand"}, also: closing},
 	"agent check":   {needs: []string{"issuer"}},
 	"agent pending": {},
 	"agent approve": {needs: []string{"issuer"}, said: func(a args) string {
@@ -63,17 +67,11 @@ var promises = map[string]promise{
 		return a.issuer + " is refused and cannot apply again"
 	}},
 
-	"brand list": {},
-	"brand pause": {needs: []string{"brand"}, said: func(a args) string {
-		return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
-	}},
+	"brand list":   {},
+	"brand create": {needs: []string{"id", "name", "organisation"}, also: createNeeds},
+	"brand pause":  {needs: []string{"brand"}, said: paused},
 	"brand resume": {needs: []string{"brand"}},
-	"brand close": {needs: []string{"brand"}, also: func(a args) error {
-		if a.yes {
-			return nil
-		}
-		return errors.New("--yes is required: closing ends every grant and cannot be undone; brand pause can")
-	}},
+	"brand close":  {needs: []string{"brand"}, also: closing},
 
 	"brand show": {needs: []string{"brand"}},
 	"brand set": {needs: []string{"brand", "set"}, said: func(a args) string {
@@ -119,6 +117,8 @@ var promises = map[string]promise{
 		}
 		return required("client-id", a.login.ClientID)
 	}},
+	"idp try":   {needs: []string{"brand", "id", "public-url", "master-key-file"}},
+	"idp tried": {needs: []string{"brand", "id"}},
 	"idp check": {needs: []string{"brand", "id"}},
 	"idp live":  {needs: []string{"brand", "id"}},
 	"idp remove": {needs: []string{"brand", "id"}, said: func(a args) string {
@@ -151,18 +151,14 @@ var promises = map[string]promise{
 	"grants show":   {needs: []string{"brand", "grant"}},
 	"grants revoke": {also: whichGrants},
 
+	"audit list": {needs: []string{"brand"}, also: onlyVerify},
 	"audit verify": {needs: []string{"brand"}, alone: "file", also: func(a args) error {
-		if a.audit.since != 0 {
-			return errors.New("--since is for export: a chain is verified from its beginning, or after --expect")
+		if a.audit.since != 0 || a.audit.filtered() {
+			return errors.New("--since and filters are for list and export: a chain is verified from its beginning, or after --expect")
 		}
 		return nil
 	}},
-	"audit export": {needs: []string{"brand"}, also: func(a args) error {
-		if a.audit.file != "" || a.audit.expect != "" {
-			return errors.New("--file and --expect are for verify: export prints, so redirect it into a file")
-		}
-		return nil
-	}},
+	"audit export": {needs: []string{"brand"}, also: onlyVerify},
 
 	"keys list":    {needs: []string{"brand"}},
 	"keys rotate":  {needs: []string{"brand"}},
@@ -172,10 +168,21 @@ var promises = map[string]promise{
 
 	"secrets rewrap": {needs: []string{"vault-addr", "master-key-file"}},
 
-	"member list":   {needs: []string{"brand"}},
-	"member invite": {needs: []string{"brand", "email", "role", "master-key-file"}},
-	"member role":   {needs: []string{"brand", "id", "role", "master-key-file"}},
-	"member remove": {needs: []string{"brand", "id", "master-key-file"}},
+	"member list":    {needs: []string{"brand"}},
+	"member invite":  {needs: []string{"brand", "email", "role", "master-key-file"}},
+	"member role":    {needs: []string{"brand", "id", "role", "master-key-file"}},
+	"member remove":  {needs: []string{"brand", "id", "master-key-file"}},
+	"member confirm": {needs: []string{"brand", "id", "master-key-file"}},
+	"member vouch":   {needs: []string{"brand", "id", "master-key-file"}},
+	"member deny": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("recovery %s of %s is ended", a.id, a.brand)
+	}},
+	"usage show": {needs: []string{"brand"}, also: func(a args) error {
+		if a.days < 1 || a.days > 366 {
+			return errors.New("--days: give 1 to 366")
+		}
+		return nil
+	}},
 	"member withdraw": {needs: []string{"brand", "id"}, said: func(a args) string {
 		return fmt.Sprintf("invitation %s of %s leads nowhere any more", a.id, a.brand)
 	}},
@@ -202,11 +209,26 @@ var promises = map[string]promise{
 	"webhook list":       {needs: []string{"brand"}},
 	"webhook rotate":     {needs: []string{"brand", "id", "master-key-file"}},
 	"webhook deliveries": {needs: []string{"brand"}},
-	"webhook replay":     {needs: []string{"brand", "id"}},
+	"webhook test": {needs: []string{"brand", "id"}, said: func(a args) string {
+		return fmt.Sprintf("a test goes to webhook %s of %s; webhook deliveries shows what came of it", a.id, a.brand)
+	}},
+	"webhook replay": {needs: []string{"brand", "id"}},
 	"webhook disable": {needs: []string{"brand", "id"}, said: func(a args) string {
 		return fmt.Sprintf("webhook %s of %s is off: what was still to be sent is kept for replay", a.id, a.brand)
 	}},
 	"webhook enable": {needs: []string{"brand", "id"}},
+}
+
+func paused(a args) string {
+	return a.brand + " is paused: agents hear temporarily_unavailable until brand resume"
+}
+
+// onlyVerify refuses what only verify takes.
+func onlyVerify(a args) error {
+	if a.audit.file != "" || a.audit.expect != "" {
+		return errors.New("--file and --expect are for verify: list and export print, so redirect them into a file")
+	}
+	return nil
 }
 
 // known refuses a Brand that is not there before anything is done in its name.

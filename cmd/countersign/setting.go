@@ -42,6 +42,8 @@ type settingArgs struct {
 	test        bool // of agent
 	contact     string
 	save        string // of agent logo
+	// Of a Brand that is created.
+	organisation, owner string
 }
 
 // pairs collects --set NAME=VALUE.
@@ -64,7 +66,14 @@ func (o operation) settingFlags(s settings, a *args) {
 	s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
 	s.StringVar(&a.publicURL, "public-url", "", "`URL` of the service's own origin")
 	switch o.noun {
+	case "tenant":
+		o.newBrandFlags(s, a)
+		s.StringVar(&a.audience, "audience", "", "`text` that pa-jwts name in aud, of a Provider that name makes; it never changes")
+		s.StringVar(&a.provider, "provider", "", "`id` of the Provider whose audience a created Brand shares; empty: the operator's own")
+		s.BoolVar(&a.yes, "yes", false, "close: every grant ends for good")
+		o.sealFlags(s, a)
 	case "brand":
+		o.newBrandFlags(s, a)
 		s.Var(&a.set, "set", "`NAME=VALUE`: a setting, as show names it; may be repeated")
 		s.StringVar(&a.file, "f", "", "`file`: the Brand as YAML, for apply; a picture, for logo; - is standard input, none takes the logo away. For export, where to write it")
 		s.BoolVar(&a.yes, "yes", false, "make it so: apply shows only the difference without it, and close ends every grant for good")
@@ -98,7 +107,7 @@ func (o operation) settingFlags(s settings, a *args) {
 		s.StringVar(&a.scopes, "scopes", "", "comma-separated `list` of scopes")
 		s.StringVar(&a.login.Prompt, "prompt", "", "login, consent or select_account")
 		s.IntVar(&a.maxAge, "max-age", -1, "`seconds` after which a login is too old; -1: any age")
-		s.StringVar(&a.id, "id", "", "`id` of the connection, as list shows it")
+		s.StringVar(&a.id, "id", "", "`id` of the connection, as list shows it; of tried, the one that try printed")
 		o.sealFlags(s, a)
 	case "endpoint":
 		s.StringVar(&a.url, "url", "", "https `URL` at which the Brand's agent is called")

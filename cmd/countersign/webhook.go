@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/events"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
@@ -20,11 +21,11 @@ import (
 
 func runWebhook(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "webhook", about: "create | list | rotate | disable | enable | deliveries | replay --brand ID [--url URL --events grant.revoked,… --format json|set] [--id ID] [--as-operator]",
+		noun: "webhook", about: "create | list | rotate | disable | enable | test | deliveries | replay --brand ID [--url URL --events grant.revoked,… --format json|set] [--id ID] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"create": createWebhook, "list": listWebhooks, "rotate": rotateWebhook,
 			"disable": disableWebhook, "enable": enableWebhook,
-			"deliveries": listDeliveries, "replay": replayDelivery,
+			"deliveries": listDeliveries, "replay": replayDelivery, "test": testWebhook,
 		},
 	}.run(ctx, argv, stdout, stderr)
 }
@@ -163,6 +164,19 @@ func listDeliveries(ctx context.Context, pool *pgxpool.Pool, a args) error {
 			d.ID, d.Endpoint, d.Seq, d.Event, d.State, d.Attempts, last, status, next, cmp.Or(d.LastError, "-"))
 	}
 	return w.Flush()
+}
+
+// testWebhook has the service send the endpoint a test.
+func testWebhook(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	outbox, err := events.NewOutbox(tenants.NewDB(pool), time.Now)
+	if err != nil {
+		return err
+	}
+	err = outbox.SendTest(ctx, rules(pool), tenants.BrandID(a.brand), a.id, authority.ByOperator())
+	if errors.Is(err, events.ErrOff) {
+		return fmt.Errorf("%w: webhook enable comes first", err)
+	}
+	return err
 }
 
 func replayDelivery(ctx context.Context, pool *pgxpool.Pool, a args) error {

@@ -71,6 +71,19 @@ func TestAWebhooksLifeFromTheShell(t *testing.T) {
 	if said := run("webhook replay --id "+id, 1); !strings.Contains(said, "webhook enable comes first") {
 		t.Errorf("replayed to one that is off: %q", said)
 	}
+	if said := run("webhook test --id "+id, 1); !strings.Contains(said, "webhook enable comes first") {
+		t.Errorf("tested where it is off: %q", said)
+	}
+	run("webhook test --id aaaaaaaaaaaa", 1)
+	if n := w.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'webhook.tested'`); n != 0 {
+		t.Errorf("%d tests stand in the trail", n)
+	}
+	if said := run("webhook enable --master-key-file "+file+" --id "+id, 0); !strings.Contains(said, "(webhook.enable) waits for an owner") {
+		t.Errorf("%q", said)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE enabled`); n != 0 {
+		t.Error("enabled unasked")
+	}
 	run("webhook enable --as-operator --id "+id, 0)
 	changed := strings.TrimSpace(run("webhook rotate --as-operator --at-once --id "+id+" --master-key-file "+file, 0))
 	r.Answer(func(eventstest.Call) int { return http.StatusOK })
@@ -82,6 +95,12 @@ func TestAWebhooksLifeFromTheShell(t *testing.T) {
 		if c.ID != first.ID || eventstest.Verify(changed, c.Header, c.Body, w.Clock.Now()) != nil || eventstest.Verify(secret, c.Header, c.Body, w.Clock.Now()) == nil {
 			t.Errorf("sent again as %s %v", c.ID, c.Header)
 		}
+	}
+	if said := run("webhook test --id "+id, 0); !strings.Contains(said, "a test goes to webhook "+id) {
+		t.Errorf("%q", said)
+	}
+	if c := drain(); !strings.Contains(string(c.Body), "webhook.tested") {
+		t.Errorf("%s", c.Body)
 	}
 	run("webhook disable --id "+id, 0)
 	if list := run("webhook list", 0); !strings.Contains(list, "turned off by an operator") {

@@ -148,7 +148,7 @@ func wire(ctx context.Context, pool *pgxpool.Pool, c config) (*parts, error) {
 		PublicURL: c.publicURL, CookieName: c.consoleCookie, Now: now, Log: c.log,
 		Sealer: p.sealer, Prover: p.prover(), Asks: p.asks(now),
 		ExamineInterface: p.examineInterface, ExamineLogin: p.examineLogin, TryAgent: p.caller.Try,
-		BeginTry: p.trials().Begin, FinishTry: p.trials().Finish,
+		BeginTry: p.trials().Begin, FinishTry: p.trials().Finish, Trials: p.programTrials(now),
 	})
 	if err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type Config struct {
 	Site   tenants.Site
 	Prover tenants.Prover
 	Asks   *tenants.Asks
+	Trials tenants.Trials
 	// Editor runs changes in the name of the API key with the id.
 	Editor func(keyID string) tenants.Editor
 	// ExamineInterface reads the Brand through its public URLs as a strict agent
@@ -191,6 +192,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p = problem{Title: "The API key lacks the right admin", Status: http.StatusForbidden}
 	case errors.As(err, &problems):
 		p = problem{Title: "That cannot be set", Status: http.StatusUnprocessableEntity, Detail: "Nothing has changed.", Errors: problems}
+	case errors.Is(err, tenants.ErrConfirm):
+		p = problem{Title: "Name the Brand again, as id: closing is final", Status: http.StatusUnprocessableEntity, Detail: "Nothing has changed."}
 	case refused(err) != "":
 		p = problem{Title: refused(err), Status: http.StatusConflict, Detail: "Nothing has changed."}
 	case missing(err) != "":
@@ -229,6 +232,10 @@ func refused(err error) string {
 		tenants.ErrTooMany:         "Too many changes wait for an owner already",
 		tenants.ErrTooManyWebhooks: "Too many webhook endpoints are on already",
 		tenants.ErrMember:          "Is a member of the Brand already",
+		tenants.ErrOwnPage:         "The Brand's own login page posts to people's pages alone; look at it with check",
+		tenants.ErrTooTrying:       "Too many test logins wait already",
+		tenants.ErrNotHeld:         "The membership does not rest",
+		tenants.ErrBrandTaken:      "Another Brand has this id",
 		tenants.ErrHaveDomain:      "The Brand has added this domain already",
 		tenants.ErrOnCard:          "The scope is on the card",
 		tenants.ErrNotPaused:       "The Brand is not paused",
@@ -256,6 +263,8 @@ func missing(err error) string {
 		tenants.ErrNoWebhook:    "The Brand has no such webhook endpoint",
 		tenants.ErrNotMember:    "The Brand has no such member",
 		tenants.ErrNoInvitation: "The Brand has no such open invitation",
+		tenants.ErrNoTrial:      "The Brand has no such test login",
+		tenants.ErrNoRecovery:   "No such recovery is under way at the Brand",
 
 		tenants.ErrNoAgentEndpoint: "The Brand has not said where its agent is",
 		events.ErrNoDelivery:       "There is no such delivery, or it is under way",

@@ -17,6 +17,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/events"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/api"
@@ -61,7 +62,18 @@ func newAdmin(t *testing.T) *admin {
 		func(context.Context, tenants.BrandID) (signing.Policy, error) {
 			return signing.Policy{Alg: signing.ES256, Backend: "local"}, nil
 		}))
+	outbox, err := events.NewOutbox(w.DB, now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	api.New(api.Config{
+		Outbox: outbox,
+		Trials: tenants.Trials{
+			DB: w.DB, Sealer: w.Master, Site: site, Now: now,
+			Begin: func(_ context.Context, l tenants.LoginConnection, try tenants.Try, _ string) (string, tenants.Tried) {
+				return l.Issuer + "/authorize?state=" + try.State, tenants.Tried{}
+			},
+		},
 		Brands: w.Brands, Credentials: tenants.NewCredentials(w.DB, now), Keys: w.NewKeys(), Authority: rules,
 		Policy: func(*tenants.Brand) signing.Policy { return signing.Policy{Alg: signing.ES256, Backend: "local"} },
 		DB:     w.DB, Sealer: w.Master, Site: site, Asks: a.asks, Now: now,

@@ -46,11 +46,14 @@ const largestExport = 100_000
 // audit is GET audit: a page to be read, or, where NDJSON is accepted, lines
 // that can be verified.
 func (h *Handler) audit(w http.ResponseWriter, r *http.Request, c caller) error {
-	q, err := parameters(r, "event", "grant", "subject", "since", "limit")
+	q, err := parameters(r, "event", "grant", "subject", "actor", "from", "until", "since", "limit")
 	if err != nil {
 		return err
 	}
-	which := authority.Events{Event: q.Get("event"), Subject: q.Get("subject")}
+	which := authority.Events{Event: q.Get("event"), Subject: q.Get("subject"), Actor: q.Get("actor")}
+	if which.From, which.Until, err = authority.Days(q.Get("from"), q.Get("until")); err != nil {
+		return badParameter("from and until are days such as 2026-11-30")
+	}
 	if which.Since, err = number[int64](q, "since", 0, 0, math.MaxInt64); err != nil {
 		return err
 	}

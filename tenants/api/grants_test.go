@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
@@ -351,7 +352,20 @@ func TestTheTrailIsReadAndExported(t *testing.T) {
 	if got := seqs("&subject=" + authoritytest.Agent); len(got) != 0 {
 		t.Errorf("an agent is no subject: %v", got)
 	}
-	for _, query := range []string{"since=-1", "since=x", "limit=201", "grant=x", "actor=user", "event="} {
+	day := a.Clock.Now().UTC().Format(time.DateOnly)
+	if got := seqs("&actor=guest-1&event=grant.revoked"); len(got) != 1 {
+		t.Errorf("by actor: %v", got)
+	}
+	if got := seqs("&actor=nobody"); len(got) != 0 {
+		t.Errorf("by nobody: %v", got)
+	}
+	if got := seqs("&from=" + day + "&until=" + day); len(got) != total {
+		t.Errorf("of today: %v", got)
+	}
+	if got := seqs("&until=" + a.Clock.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly)); len(got) != 0 {
+		t.Errorf("until yesterday: %v", got)
+	}
+	for _, query := range []string{"since=-1", "since=x", "limit=201", "grant=x", "who=user", "event=", "from=x", "until=2026-13-01", "from=2026-11-30T00:00:00Z"} {
 		if status, _ := a.call(http.MethodGet, "harbor-hotel/audit?"+query, a.key, ""); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, status)
 		}

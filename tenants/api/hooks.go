@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"countersign.dev/authority"
 	"countersign.dev/authority/events"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
@@ -70,6 +71,25 @@ func (h *Handler) disableHook(w http.ResponseWriter, r *http.Request, c caller) 
 func (h *Handler) enableHook(w http.ResponseWriter, r *http.Request, c caller) error {
 	p, err := h.Asks.AskWebhookOn(r.Context(), c.edit, c.ID, r.PathValue("id"), c.key, "api")
 	return h.asked(w, p, err)
+}
+
+type sentReply struct {
+	Webhook string `json:"webhook"`
+	Event   string `json:"event"`
+}
+
+// testHook sends the one endpoint a test, whatever events it wants; what came of
+// it stands among its deliveries.
+func (h *Handler) testHook(w http.ResponseWriter, r *http.Request, c caller) error {
+	id := r.PathValue("id")
+	if err := nothing(w, r); err != nil {
+		return err
+	}
+	if err := h.Outbox.SendTest(r.Context(), h.Authority, c.ID, id, c.by()); err != nil {
+		return err
+	}
+	write(w, http.StatusAccepted, "application/json", sentReply{id, authority.EventTest})
+	return nil
 }
 
 // deliveryView is one event's way to one endpoint.

@@ -25,9 +25,17 @@ type invitationReply struct {
 	ExpiresAt time.Time    `json:"expires_at"`
 }
 
+// recoveryReply is an owner's wait to come back, of which everybody may say no.
+type recoveryReply struct {
+	ID     uuid.UUID `json:"id"`
+	Member uuid.UUID `json:"member"`
+	DueAt  time.Time `json:"due_at"`
+}
+
 type membersReply struct {
 	Members     []memberReply     `json:"members"`
 	Invitations []invitationReply `json:"invitations"`
+	Recoveries  []recoveryReply   `json:"recoveries"`
 }
 
 func (h *Handler) listMembers(w http.ResponseWriter, r *http.Request, c caller) error {
@@ -39,7 +47,14 @@ func (h *Handler) listMembers(w http.ResponseWriter, r *http.Request, c caller) 
 	if err != nil {
 		return err
 	}
-	out := membersReply{Members: []memberReply{}, Invitations: []invitationReply{}}
+	waits, err := tenants.Recoveries(r.Context(), h.DB, c.ID)
+	if err != nil {
+		return err
+	}
+	out := membersReply{Members: []memberReply{}, Invitations: []invitationReply{}, Recoveries: []recoveryReply{}}
+	for _, w := range waits { // never with its token: that is for whoever waits
+		out.Recoveries = append(out.Recoveries, recoveryReply{w.ID, w.Person, w.DueAt})
+	}
 	for _, m := range members {
 		out.Members = append(out.Members, memberReply{m.Person, m.Email, m.Name, m.Role, m.Since, m.Held})
 	}
@@ -103,6 +118,38 @@ func (h *Handler) withdrawInvitation(w http.ResponseWriter, r *http.Request, c c
 }
 
 // member is the one in the path; what is no id is nobody's.
+// confirmMember asks an owner to make sure who it is.
+func (h *Handler) confirmMember(w http.ResponseWriter, r *http.Request, c caller) error {
+	person, err := member(r)
+	if err != nil {
+		return err
+	}
+	p, err := h.Asks.AskConfirmation(r.Context(), c.edit, c.ID, person, c.key, "api")
+	return h.asked(w, p, err)
+}
+
+// vouch asks an owner, on whose word a member comes back.
+func (h *Handler) vouch(w http.ResponseWriter, r *http.Request, c caller) error {
+	person, err := member(r)
+	if err != nil {
+		return err
+	}
+	p, err := h.Asks.AskVouching(r.Context(), c.edit, c.ID, person, c.key, "api")
+	return h.asked(w, p, err)
+}
+
+// endRecovery waits for nobody: saying no must be as easy as can be.
+func (h *Handler) endRecovery(w http.ResponseWriter, r *http.Request, c caller) error {
+	id, err := named(r, tenants.ErrNoRecovery)
+	if err == nil {
+		err = tenants.EndRecovery(r.Context(), c.edit, c.ID, id)
+	}
+	if err != nil {
+		return err
+	}
+	return h.listMembers(w, r, c)
+}
+
 func member(r *http.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.PathValue("member"))
 	if err != nil {
@@ -114,7 +161,7 @@ func member(r *http.Request) (uuid.UUID, error) {
 var (
 	exampleMembers = membersReply{
 		Members:     []memberReply{{uuid.MustParse("019ad000-0000-7000-8000-000000000001"), "olga@hotel.example", "Olga", tenants.Owner, exampleTime, false}},
-		Invitations: []invitationReply{},
+		Invitations: []invitationReply{}, Recoveries: []recoveryReply{},
 	}
 	exampleInvitation = invitationBody{"sami@hotel.example", tenants.Support}
 )

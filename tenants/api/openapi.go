@@ -59,10 +59,21 @@ func (h *Handler) document() object {
 				"paJwt":  object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Signed by the agent itself"},
 			},
 			"schemas": object{"problem": schema(reflect.TypeFor[problem]())},
-			"responses": object{"problem": object{
-				"description": "Why not",
-				"content":     object{problemJSON: object{"schema": object{"$ref": "#/components/schemas/problem"}, "example": exampleProblem}},
+			"headers": object{"Retry-After": object{
+				"description": "In how many seconds to come again", "schema": object{"type": "integer", "minimum": 1},
 			}},
+			"responses": object{
+				"problem": object{
+					"description": "Why not. 503 says when to come again",
+					"headers":     retryAfter,
+					"content":     object{problemJSON: object{"schema": object{"$ref": "#/components/schemas/problem"}, "example": exampleProblem}},
+				},
+				"tooMany": object{
+					"description": "Too many calls from this address, or checks of this Brand",
+					"headers":     retryAfter,
+					"content":     object{problemJSON: object{"schema": object{"$ref": "#/components/schemas/problem"}, "example": exampleTooMany}},
+				},
+			},
 		},
 	}
 }
@@ -74,6 +85,11 @@ var exampleProblem = problem{
 	Errors: tenants.Problems{{Field: "support_url", Say: "is not https", Mend: "begin it with https://"}},
 }
 
+var (
+	retryAfter     = object{"Retry-After": object{"$ref": "#/components/headers/Retry-After"}}
+	exampleTooMany = problem{Type: "about:blank", Title: "Too many calls from this address", Status: http.StatusTooManyRequests}
+)
+
 func (r route) operation() object {
 	op := object{
 		"summary": r.says, "operationId": r.name(), "parameters": r.parameters(),
@@ -82,7 +98,8 @@ func (r route) operation() object {
 				"description": http.StatusText(r.status),
 				"content":     r.answer(),
 			},
-			"default": object{"$ref": "#/components/responses/problem"},
+			strconv.Itoa(http.StatusTooManyRequests): object{"$ref": "#/components/responses/tooMany"},
+			"default":                                object{"$ref": "#/components/responses/problem"},
 		},
 	}
 	switch {

@@ -16,7 +16,8 @@ type openAPI struct {
 	OpenAPI    string
 	Paths      map[string]map[string]operation
 	Components struct {
-		Schemas map[string]any
+		Schemas   map[string]any
+		Responses map[string]struct{ Headers map[string]any }
 	}
 }
 
@@ -74,6 +75,11 @@ func TestOpenAPIDescribesWhatIsThere(t *testing.T) {
 	if d.OpenAPI != "3.1.0" || len(d.Paths) < 20 {
 		t.Fatalf("OpenAPI %s with %d paths", d.OpenAPI, len(d.Paths))
 	}
+	for _, r := range []string{"tooMany", "problem"} {
+		if d.Components.Responses[r].Headers["Retry-After"] == nil {
+			t.Errorf("%s does not say when to come again", r)
+		}
+	}
 	names := map[string]bool{}
 	for path, operations := range d.Paths {
 		for method, op := range operations {
@@ -82,11 +88,17 @@ func TestOpenAPIDescribesWhatIsThere(t *testing.T) {
 				t.Errorf("%s: %q, %q", what, op.OperationID, op.Summary)
 			}
 			names[op.OperationID] = true
+			if _, told := op.Responses["429"]; !told {
+				t.Errorf("%s can be too often, and does not say so", what)
+			}
 			if c, ok := op.RequestBody.Content["application/json"]; ok {
 				validate(t, what+" takes", c.Schema, c.Example)
 			}
 			for status, r := range op.Responses {
-				if _, file := r.Content["application/zip"]; !file && status != "default" {
+				if status == "429" || status == "default" { // problems
+					continue
+				}
+				if _, file := r.Content["application/zip"]; !file {
 					validate(t, what+" gives", r.Content["application/json"].Schema, r.Content["application/json"].Example)
 				}
 			}

@@ -67,6 +67,8 @@ func (h *Handler) routes() []route {
 		{method: get, path: "connections", serve: h.listConnections, says: "How people log in, and what is tried beside it", status: ok, gives: exampleConnections},
 		{method: put, path: "connections/candidate", serve: h.putCandidate, says: "Set the connection that is tried: an OpenID provider, or with kind assertion the Brand's own login page", takes: exampleDraft, status: ok, gives: exampleConnections},
 		{method: post, path: "connections/{id}/check", serve: h.checkConnection, looks: true, says: "Read what the provider says of itself, or look at the Brand's own page", status: ok, gives: exampleLines},
+		{method: post, path: "connections/{id}/tries", serve: h.tryLogin, looks: true, says: "Begin a test login: open url in a browser within 10 minutes, then ask what came of it", status: ok, gives: trialReply{exampleTrial, "https://login.hotel.example/authorize?…"}},
+		{method: get, path: "tries/{id}", serve: h.getTrial, says: "What came of a test login: state is waiting, good, failed or over; of whoever logged in it tells which claims there were, and no value", status: ok, gives: exampleTrial},
 		{method: post, path: "connections/{id}/live", serve: h.makeLive, says: "Ask an owner to let people log in through it", status: later, gives: exampleChange},
 		{method: remove, path: "connections/{id}", serve: h.removeConnection, says: "Forget the candidate and its secret", status: ok, gives: exampleConnections},
 
@@ -80,6 +82,9 @@ func (h *Handler) routes() []route {
 		{method: put, path: "members/{member}/role", serve: h.changeRole, says: "Ask an owner to give a member another role", takes: roleBody{tenants.Viewer}, status: later, gives: exampleChange},
 		{method: remove, path: "members/{member}", serve: h.removeMember, says: "Ask an owner to end a membership", status: later, gives: exampleChange},
 		{method: remove, path: "invitations/{id}", serve: h.withdrawInvitation, says: "Take an invitation back", status: ok, gives: exampleMembers},
+		{method: post, path: "members/{member}/confirm", serve: h.confirmMember, says: "Ask an owner to make sure who a member is whose membership rests after a recovery", status: later, gives: exampleChange},
+		{method: post, path: "members/{member}/vouch", serve: h.vouch, says: "Ask an owner to vouch for a member who lost all passkeys; the link goes to the member by mail", status: later, gives: exampleChange},
+		{method: remove, path: "recoveries/{id}", serve: h.endRecovery, says: "Say no to an owner's recovery, at once", status: ok, gives: exampleMembers},
 		{method: get, path: "usage", serve: h.usage, says: "What happened per day, in UTC", asks: []string{"days"}, status: ok, gives: exampleUsage},
 
 		{method: get, path: "agents", serve: h.listAgents, says: "The agents that are allowed or denied by name", pages: true, status: ok, gives: exampleAgents},
@@ -90,6 +95,7 @@ func (h *Handler) routes() []route {
 		{method: post, path: "webhooks/{id}/rotate", serve: h.rotateHook, says: "Ask an owner to replace the secret; both sign for a day", status: later, gives: exampleChange},
 		{method: post, path: "webhooks/{id}/disable", serve: h.disableHook, says: "Stop at once; what was still to be sent is kept for replay", status: ok, gives: exampleHooks},
 		{method: post, path: "webhooks/{id}/enable", serve: h.enableHook, says: "Ask an owner to undo disable", status: later, gives: exampleChange},
+		{method: post, path: "webhooks/{id}/test", serve: h.testHook, looks: true, says: "Send the endpoint a test, whatever events it wants", status: later, gives: sentReply{"abcdefghijkl", authority.EventTest}},
 		{method: get, path: "webhooks/{id}/deliveries", serve: h.listDeliveries, says: "What was sent, the newest first; state is pending, delivered or dead", asks: []string{"state"}, pages: true, status: ok, gives: exampleDeliveries},
 		{method: post, path: "webhooks/{id}/replay", serve: h.replay, says: "Send a delivery again with the same webhook-id, or all dead ones", takes: replayBody{Delivery: exampleID.String()}, status: ok, gives: replayedReply{1}},
 
@@ -111,8 +117,10 @@ func (h *Handler) routes() []route {
 		{method: post, path: "users/{subject}/suspend", serve: h.setSuspended(true), says: "Nothing happens in this user's name; grants are kept", status: ok, gives: suspendedReply{"guest-7", true}},
 		{method: post, path: "users/{subject}/resume", serve: h.setSuspended(false), says: "Undo suspend", status: ok, gives: suspendedReply{"guest-7", false}},
 		{method: post, path: "users/{subject}/erase", serve: h.eraseUser, says: "Erase a user's data for good: grants end, answers go, the trail no longer says who", status: ok, gives: authority.Erased{Grants: 1, Rows: 5, Events: 9}},
-		{method: get, path: "export", serve: h.export, says: "Everything of the Brand as one archive, without secrets; also while it is closed and not yet emptied", status: ok, file: "application/zip"},
-		{method: get, path: "audit", serve: h.audit, says: "What happened, the oldest first; with Accept: application/x-ndjson an export that can be verified", asks: []string{"event", "grant", "subject", "since", "limit"}, status: ok, gives: exampleEvents},
+		{method: post, path: "brands", serve: h.createBrand, says: "Ask an owner for another Brand: it is the owner's who approves", takes: tenants.BrandDraft{ID: "harbor-beach", Name: "Harbor Beach", Organisation: "Harbor Ltd"}, status: later, gives: exampleChange},
+		{method: post, path: "close", serve: h.close, says: "Ask an owner to close the Brand for good; id is the Brand's, once more. Until then the change can be taken back", takes: closeBody{"harbor-hotel"}, status: later, gives: exampleChange},
+		{method: get, path: "export", serve: h.export, says: "Everything of the Brand as one archive, without secrets; every owner is told. Also while it is closed and not yet emptied", status: ok, file: "application/zip"},
+		{method: get, path: "audit", serve: h.audit, says: "What happened, the oldest first; actor is an id, from and until are days of UTC, both included; with Accept: application/x-ndjson an export that can be verified", asks: []string{"event", "grant", "subject", "actor", "from", "until", "since", "limit"}, status: ok, gives: exampleEvents},
 	}
 }
 

@@ -1,10 +1,8 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -85,8 +83,10 @@ var changeKinds = map[string]string{
 	tenants.ChangeAgentEndpoint: "console.pending.endpoint", tenants.ChangeAgentSecret: "console.pending.endpoint.rotate",
 	tenants.ChangeHookNew: "console.pending.hook", tenants.ChangeHookRotate: "console.pending.hooksecret",
 	tenants.ChangeMemberInvite: "console.pending.invite", tenants.ChangeMemberRole: "console.pending.role",
-	tenants.ChangeMemberRemove: "console.pending.remove",
-	tenants.ChangeDomainAdd:    "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
+	tenants.ChangeMemberRemove:  "console.pending.remove",
+	tenants.ChangeMemberConfirm: "console.pending.confirm", tenants.ChangeMemberVouch: "console.pending.vouch",
+	tenants.ChangeBrandNew: "console.pending.brand", tenants.ChangeClose: "console.pending.close",
+	tenants.ChangeDomainAdd: "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
 	tenants.ChangeRestore: "console.pending.restore", tenants.ChangeResume: "console.pending.resume",
 	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
 	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
@@ -98,6 +98,13 @@ var secretsOf = map[string]string{
 	tenants.ChangeKeyNew: "console.secret.heading", tenants.ChangeKeyRotate: "console.secret.heading",
 	tenants.ChangeHookNew: "console.secret.hook", tenants.ChangeHookRotate: "console.secret.hook",
 	tenants.ChangeAgentEndpoint: "console.secret.endpoint", tenants.ChangeAgentSecret: "console.secret.endpoint",
+}
+
+// careOf are the kinds of which more is to be said than what they change.
+var careOf = map[string]string{
+	tenants.ChangeClose: "console.pending.close.care", tenants.ChangeMemberVouch: "console.pending.vouch.care",
+	tenants.ChangeMemberConfirm: "console.pending.confirm.care", tenants.ChangeBrandNew: "console.pending.brand.care",
+	tenants.ChangeDomainAdd: "console.pending.domain.care",
 }
 
 var changeEnds = map[string]string{
@@ -135,6 +142,9 @@ func (v *visit) changeCard(c tenants.PendingChange) pages.ChangeCard {
 	}
 	if ends {
 		card.Care = append(card.Care, v.warning("console.pending.ends"))
+	}
+	if care := careOf[c.Kind]; care != "" {
+		card.Care = append(card.Care, v.warning(care))
 	}
 	if secretsOf[c.Kind] != "" {
 		card.Care = append(card.Care, ui.Notice{Text: v.say("console.pending.once")})
@@ -178,70 +188,6 @@ func (v *visit) changeDiff(raw json.RawMessage) (d pages.Diff, ends bool) {
 	return v.diff(diff), whole.Ends
 }
 
-// approveChange is POST changes/{change}/approve. What it makes is shown here,
-// once, to this owner.
-func (v *visit) approveChange() error {
-	c, err := v.change()
-	if err != nil {
-		return err
-	}
-	if c.Kind == tenants.ChangeMemberInvite && v.h.Mail == nil {
-		return problem{kind: noMail}
-	}
-	said, err := v.asks().Apply(v.ctx(), v.edits(eventApplied), v.brand.ID, c.ID, v.person.ID.String())
-	if notice := v.undecided(err); notice != nil {
-		return v.listChanges(http.StatusConflict, notice)
-	}
-	if err != nil {
-		return err
-	}
-	if c.Kind == tenants.ChangeMemberInvite {
-		if err := v.mailInvitation(c, said); err != nil {
-			return err
-		}
-		said = ""
-	}
-	if said == "" {
-		return v.made("changes?applied")
-	}
-	v.h.Brands.Forget(v.brand.ID)
-	v.h.noticesDue(v.brand.ID)
-	frame, err := v.brandFrame("changes", secretsOf[c.Kind])
-	if err != nil {
-		return err
-	}
-	lead := []ui.Phrase{v.say("console.secret.lead")}
-	if c.Kind == tenants.ChangeKeyNew || c.Kind == tenants.ChangeKeyRotate {
-		lead = append(lead, v.say("console.secret.keep"))
-	}
-	return v.render(http.StatusOK, pages.Secret(pages.SecretView{
-		Frame: frame, Heading: v.say(secretsOf[c.Kind]),
-		Lead:   lead,
-		Secret: pages.Pair{Label: v.text(secretsOf[c.Kind]), Value: said, Code: true},
-		GoOn:   v.link("console.secret.on", pageOf(v.brand.ID, "changes")),
-	}))
-}
-
-// asks apply in the name of this owner what is done in somebody's name.
-func (v *visit) asks() *tenants.Asks {
-	keys := v.h.Keys.Noted(v.h.Authority.NoteKeys(v.by()))
-	return v.h.Asks.For(v.act).With(signing.Appliers(keys, func(context.Context, tenants.BrandID) (signing.Policy, error) {
-		return v.h.Policy(v.brand), nil
-	}))
-}
-
-// mailInvitation sends the link that the approval made.
-func (v *visit) mailInvitation(c tenants.PendingChange, token string) error {
-	var diff struct {
-		After struct{ Email string } `json:"after"`
-	}
-	if err := json.Unmarshal(c.Diff, &diff); err != nil {
-		return fmt.Errorf("read invitation of %s: %w", v.brand.ID, err)
-	}
-	v.letter(diff.After.Email, "invitation", "brand", v.brand.Name, "person", v.person.Name, "link", v.h.LinkURL(token))
-	return nil
-}
-
 // rejectChange is POST changes/{change}/reject.
 func (v *visit) rejectChange() error {
 	c, err := v.change()
@@ -275,7 +221,7 @@ func (v *visit) change() (tenants.PendingChange, error) {
 // asked about.
 var outdated = []error{
 	tenants.ErrChangeStale, tenants.ErrNoConnection, tenants.ErrBadKey, tenants.ErrNoWebhook, tenants.ErrNoAgentEndpoint, tenants.ErrNoRole,
-	tenants.ErrNoDomain, tenants.ErrLastDomain, tenants.ErrNoScope,
+	tenants.ErrNoDomain, tenants.ErrLastDomain, tenants.ErrNoScope, tenants.ErrBrandTaken,
 	signing.ErrNextExists, signing.ErrInUse, signing.ErrNoKey,
 }
 
@@ -284,10 +230,12 @@ var outdated = []error{
 func (v *visit) undecided(err error) []ui.Notice {
 	var wrong tenants.Problems
 	switch {
-	case errors.Is(err, tenants.ErrChangeOver):
+	case errors.Is(err, tenants.ErrChangeOver), errors.Is(err, tenants.ErrClosed):
 		return []ui.Notice{v.warning("console.pending.over")}
 	case errors.Is(err, tenants.ErrLastOwner):
 		return []ui.Notice{v.warning("console.problem.lastowner")}
+	case errors.Is(err, tenants.ErrOwnWord):
+		return []ui.Notice{v.warning("console.pending.ownword")}
 	case errors.Is(err, tenants.ErrMember):
 		return []ui.Notice{v.warning("console.problem.member")}
 	case errors.Is(err, tenants.ErrTooManyWebhooks):

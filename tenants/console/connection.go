@@ -80,8 +80,8 @@ func (v *visit) renderConnections(status int, all []tenants.Connection, c connec
 			{Label: v.text("console.connect.jwks"), Value: ours + "/login/jwks.json", Code: true},
 		}},
 		Otherwise: v.otherwise(v.calls("GET connections", `PUT connections/candidate {"issuer":"https://login.example.com","client_id":"countersign","client_secret":"…"}`,
-			"POST connections/ID/check", "POST connections/ID/live", "DELETE connections/ID"), v.ofBrand("idp list", "idp set --issuer https://login.example.com --client-id countersign --client-secret env:SECRET",
-			"idp check --id ID", "idp live --id ID")),
+			"POST connections/ID/check", "POST connections/ID/tries", "GET tries/ID", "POST connections/ID/live", "DELETE connections/ID"), v.ofBrand("idp list", "idp set --issuer https://login.example.com --client-id countersign --client-secret env:SECRET",
+			"idp check --id ID", "idp try --id ID", "idp tried --id ID", "idp live --id ID")),
 	}
 	if May(v.member.Role, LookOutside) {
 		look := v.field("issuer", c.draft.Issuer, c.problems)

@@ -78,6 +78,8 @@ type Config struct {
 	// FinishTry is the other end of it.
 	BeginTry  func(ctx context.Context, l tenants.LoginConnection, try tenants.Try, uiLocales string) (string, tenants.Tried)
 	FinishTry func(ctx context.Context, l tenants.LoginConnection, try tenants.Try, answer url.Values) tenants.Tried
+	// Trials are the test logins that programs begin.
+	Trials tenants.Trials
 }
 
 // Handler serves the dashboard.

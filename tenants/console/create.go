@@ -40,8 +40,7 @@ func (v *visit) askNewBrand(status int, n tenants.NewBrand, problems map[string]
 	}))
 }
 
-// createBrand is POST /console/new. A signer that does not answer now costs
-// nothing but time: the Brand waits for its key, and upkeep tries again.
+// createBrand is POST /console/new.
 func (v *visit) createBrand() error {
 	n := tenants.NewBrand{
 		ID: tenants.BrandID(v.line("id")), Name: v.line("brand"), Organisation: v.line("organisation"),
@@ -56,10 +55,7 @@ func (v *visit) createBrand() error {
 	if len(problems) > 0 {
 		return v.askNewBrand(http.StatusUnprocessableEntity, n, problems)
 	}
-	if err := v.limited(v.h.invites, "brand "+v.person.ID.String()); err != nil {
-		return err
-	}
-	err := tenants.Create(v.ctx(), v.h.DB, n, v.person.ID, v.h.record, v.now)
+	err := v.makeBrand(n)
 	switch {
 	case errors.Is(err, tenants.ErrBrandID):
 		problems["id"] = v.text("console.problem.id")
@@ -71,15 +67,27 @@ func (v *visit) createBrand() error {
 	if len(problems) > 0 {
 		return v.askNewBrand(http.StatusUnprocessableEntity, n, problems)
 	}
+	v.session.SignUp = nil
+	if err := v.save(); err != nil {
+		return err
+	}
+	return v.redirect(pageOf(n.ID, ""))
+}
+
+// makeBrand makes the Brand, which is this person's. A signer that does not answer
+// now costs nothing but time: the Brand waits for its key, and upkeep tries again.
+func (v *visit) makeBrand(n tenants.NewBrand) error {
+	if err := v.limited(v.h.invites, "brand "+v.person.ID.String()); err != nil {
+		return err
+	}
+	if err := tenants.Create(v.ctx(), v.h.DB, n, v.person.ID, v.h.record, v.now); err != nil {
+		return err
+	}
 	const patience = 4 * time.Second
 	ctx, cancel := context.WithTimeout(v.ctx(), patience)
 	defer cancel()
 	if err := v.h.launch(ctx, n.ID); err != nil {
 		v.h.Log.WarnContext(v.ctx(), "a new brand waits for its key", "brand", string(n.ID), "error", err)
 	}
-	v.session.SignUp = nil
-	if err := v.save(); err != nil {
-		return err
-	}
-	return v.redirect(pageOf(n.ID, ""))
+	return nil
 }

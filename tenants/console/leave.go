@@ -76,7 +76,7 @@ func (v *visit) closePart(trouble string) (pages.LeavePart, error) {
 				Name: "id", Label: v.text("console.leave.close.type", "id", id), Plain: true, Longest: 40, Problem: trouble,
 			}},
 		},
-		Otherwise: v.otherwise(nil, []string{v.command("brand close") + " --yes"}),
+		Otherwise: v.otherwise(v.calls(`POST close {"id":"`+id+`"}`, "DELETE changes/ID"), append(v.ofBrand("brand close --yes"), v.command("change reject --id ID"))),
 	}, nil
 }
 

@@ -107,7 +107,7 @@ func TestAnOwnerClosesTheBrand(t *testing.T) {
 	s.allowed(t, brand, "guest-2")
 	at := "/console/b/" + string(brand) + "/leave"
 	owner := people["owner"]
-	owner.open(at).must(http.StatusOK, "2 permissions of customers’ agents end at once", "4 members are told", "Type lake to close it", "brand close --brand lake --yes")
+	owner.open(at).must(http.StatusOK, "2 permissions of customers’ agents end at once", "4 members are told", "Type lake to close it", "brand close --yes --brand lake")
 	before := s.everything(t)
 	typed := url.Values{"id": {string(brand)}}
 	for role, status := range map[string]int{"security": 403, "support": 403, "viewer": 403, "stranger": 404} {

@@ -10,12 +10,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// The facts that members' changes leave in the trail.
-const (
-	eventConfirmed = "member.confirmed"
-	eventVouched   = "member.vouched"
-)
-
 // showMembers is GET members.
 func (v *visit) showMembers() error { return v.listMembers(http.StatusOK, "", "") }
 
@@ -62,6 +56,12 @@ func (v *visit) listMembers(status int, typed, trouble string) error {
 		})
 	}
 	view.Open = v.openInvitations(open)
+	view.Otherwise = v.otherwise(
+		v.calls("GET members", `POST members {"email":"sami@example.com","role":"support"}`, `PUT members/ID/role {"role":"viewer"}`,
+			"DELETE members/ID", "POST members/ID/confirm", "POST members/ID/vouch", "DELETE invitations/ID", "DELETE recoveries/ID"),
+		v.ofBrand("member list", "member invite --email sami@example.com --role support", "member role --id ID --role viewer",
+			"member remove --id ID", "member confirm --id ID", "member vouch --id ID", "member withdraw --id ID", "member deny --id ID"),
+	)
 	if May(v.member.Role, InviteMember) {
 		view.Invite = v.inviteForm(typed, trouble)
 	}
@@ -257,7 +257,7 @@ func (v *visit) removeMember() error {
 
 // confirmMember is POST members/{person}/confirm.
 func (v *visit) confirmMember() error {
-	return v.changeMember(eventConfirmed, func(a tenants.Act, person uuid.UUID) error {
+	return v.changeMember(tenants.EventConfirmed, func(a tenants.Act, person uuid.UUID) error {
 		return tenants.ConfirmMember(v.ctx(), v.h.DB, a, person)
 	})
 }
@@ -268,7 +268,7 @@ func (v *visit) vouch() error {
 	if v.h.Mail == nil {
 		return problem{kind: noMail}
 	}
-	return v.changeMember(eventVouched, func(a tenants.Act, person uuid.UUID) error {
+	return v.changeMember(tenants.EventVouched, func(a tenants.Act, person uuid.UUID) error {
 		if person == v.person.ID {
 			return problem{kind: notYours}
 		}

@@ -13,7 +13,7 @@ import (
 // The facts of somebody's way back in.
 const (
 	eventRecoveryAsked     = "recovery.asked"
-	eventRecoveryCancelled = "recovery.cancelled"
+	eventRecoveryCancelled = tenants.EventRecoveryCancelled
 )
 
 // showRecover is GET /console/recover: the ways back in begin with mail.

@@ -27,6 +27,7 @@ func routes() []route {
 		{"POST /console/recover", Visit, (*visit).recover},
 		{"POST /console/recover/code", Visit, (*visit).giveCode},
 		{"POST /console/recover/wait", Visit, (*visit).askToWait},
+		{"GET /console/tried", Visit, (*visit).endTrial},
 		{"GET /console/link", Visit, (*visit).showLink},
 		{"POST /console/link", Visit, (*visit).useLink},
 

@@ -44,7 +44,7 @@ var fieldNames = map[string]string{
 	"proven": "console.pending.field.proven", "scope": "console.pending.field.scope", "description": "console.pending.field.description",
 	"impact": "console.pending.field.impact", "follows": "console.pending.field.follows", "key": "console.pending.field.key",
 	"state": "console.pending.field.state", "agents": "console.pending.field.agents", "webhook": "console.pending.field.webhook",
-	"email": "console.members.who", "role": "console.members.role",
+	"brand": "console.field.id", "organisation": "console.field.organisation", "email": "console.members.who", "role": "console.members.role",
 	"prompt": "console.connect.prompt", "max_age": "console.connect.age",
 }
 

@@ -82,6 +82,8 @@ func (s *site) setUp(t *testing.T, c *console.Config) {
 		}
 	}
 	c.ExamineLogin, c.BeginTry, c.FinishTry = trials.Look, trials.Begin, trials.Finish
+	c.Trials = tenants.Trials{DB: s.DB, Sealer: s.Master, Site: c.Site, Now: s.Clock.Now, Begin: trials.Begin, Finish: trials.Finish}
+	s.trials = c.Trials
 }
 
 // owner is an owner of the Brand, who is signed in.

@@ -44,6 +44,7 @@ type site struct {
 
 	published *outside
 	asks      *tenants.Asks
+	trials    tenants.Trials
 	tried     tenants.AgentTried // what a test call of the Brand's agent comes to
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -22,9 +21,6 @@ type trial struct {
 	Try        tenants.Try     `json:"try"`
 }
 
-// trialLife is how long somebody may look for their password.
-const trialLife = 10 * time.Minute
-
 // TriedPath is where the answer to a test login is read: what matters of it is
 // carried on, from the page that all logins come back to.
 func TriedPath(brand tenants.BrandID, answer url.Values) string {
@@ -34,7 +30,43 @@ func TriedPath(brand tenants.BrandID, answer url.Values) string {
 			carried[name] = values
 		}
 	}
+	if tenants.OfProgram(answer) { // this browser is no member's
+		carried.Set("brand", string(brand))
+		return "/console/tried?" + carried.Encode()
+	}
 	return pageOf(brand, "login/tried?"+carried.Encode())
+}
+
+// endTrial is GET tried: a browser comes back from a test login that a program
+// began. Whoever it is reads whether it worked; what the provider said of them is
+// kept nowhere, and the program does not learn it.
+func (v *visit) endTrial() error {
+	answer := v.r.URL.Query()
+	b, err := v.h.Brands.Brand(v.ctx(), tenants.BrandID(answer.Get("brand")))
+	if errors.Is(err, tenants.ErrNoBrand) {
+		return problem{kind: notFound}
+	}
+	if err != nil {
+		return err
+	}
+	answer.Del("brand")
+	t, err := v.h.Trials.End(v.ctx(), b.ID, answer)
+	if errors.Is(err, tenants.ErrNoTrial) {
+		return problem{kind: stale}
+	}
+	if err != nil {
+		return err
+	}
+	heading := "console.tried.heading"
+	if t.Trouble != "" {
+		heading = "console.tried.failed"
+	}
+	view := pages.TriedView{Frame: v.frame(heading), Heading: v.say(heading), Lead: []ui.Phrase{v.say("console.tried.program", "brand", b.Name)}}
+	if t.Trouble != "" {
+		view.Notices = []ui.Notice{v.warning(troubles[t.Trouble], "why", t.Why)}
+	}
+	view.Frame.Page.Languages = nil // this page is shown once
+	return v.render(http.StatusOK, pages.Tried(view))
 }
 
 // tryLogin is GET login/{connection}/try: it leaves for the provider, as a
@@ -82,7 +114,7 @@ func (v *visit) tried() error {
 	if err := v.save(); err != nil {
 		return err
 	}
-	if v.now.Sub(t.Try.Began) > trialLife {
+	if v.now.Sub(t.Try.Began) > tenants.TrialLife {
 		return again
 	}
 	v.r.SetPathValue("connection", t.Connection.String())

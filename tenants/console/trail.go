@@ -295,11 +295,13 @@ func (v *visit) exportTrail() error {
 
 func (v *visit) trailOtherwise(f trailFilter) pages.Otherwise {
 	q := url.Values{}
-	if f.event != "" {
-		q.Set("event", f.event)
-	}
-	if f.grant != "" {
-		q.Set("grant", f.grant)
+	list := "audit list"
+	pairs := f.pairs()
+	for i := 0; i < len(pairs); i += 2 {
+		if name, value := pairs[i], pairs[i+1]; value != "" {
+			q.Set(name, value)
+			list += " --" + name + " " + quoted(value)
+		}
 	}
 	call := "audit"
 	if len(q) > 0 {
@@ -307,6 +309,7 @@ func (v *visit) trailOtherwise(f trailFilter) pages.Otherwise {
 	}
 	export := strings.Replace(v.call(http.MethodGet, "audit", ""), "curl ", "curl -H 'Accept: application/x-ndjson' ", 1)
 	return v.otherwise([]string{v.call(http.MethodGet, call, ""), export}, []string{
+		v.command(list),
 		"audit export --brand " + string(v.brand.ID) + " > " + exportName(string(v.brand.ID)),
 	})
 }

@@ -49,9 +49,7 @@ func (v *visit) showUsage() error {
 	view := pages.UsageView{
 		Frame: frame, Heading: v.say("console.usage.heading"), Lead: v.say("console.usage.lead"),
 		RangeName: v.text("console.usage.range"),
-		Otherwise: v.otherwise([]string{
-			v.call(http.MethodGet, "audit?event=request.approved", ""), v.call(http.MethodGet, "audit?event=grant.revoked", ""),
-		}, []string{"audit export --brand " + string(v.brand.ID)}),
+		Otherwise: v.otherwise(v.calls("GET usage?days="+strconv.Itoa(days)), v.ofBrand("usage show --days "+strconv.Itoa(days))),
 	}
 	for _, n := range usageRanges {
 		l := v.link("console.usage.days", v.inQuery("usage", "days", strconv.Itoa(n)), "count", n)

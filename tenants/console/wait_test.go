@@ -47,6 +47,9 @@ func TestTheWait(t *testing.T) {
 	for len(told) < 4 {
 		if m := s.letter(t); strings.Contains(m.Subject, "asks to come back") {
 			told[m.To] = true
+			if !strings.Contains(m.Text, "on a proven domain of") || strings.Contains(m.Text, line) {
+				t.Errorf("what it takes is not said, or given away:\n%s", m.Text)
+			}
 		}
 	}
 	ask(v, link) // no second one

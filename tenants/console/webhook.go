@@ -64,11 +64,13 @@ func (v *visit) tellWebhook(status int, w tenants.Webhook, notices ...ui.Notice)
 		Otherwise: v.otherwise(
 			[]string{
 				v.call(http.MethodGet, api+"/deliveries?state=dead", ""), v.call(http.MethodPost, api+"/rotate", ""),
-				v.call(http.MethodPost, api+"/disable", ""), v.call(http.MethodPost, api+"/replay", `{}`),
+				v.call(http.MethodPost, api+"/disable", ""), v.call(http.MethodPost, api+"/enable", ""),
+				v.call(http.MethodPost, api+"/test", ""), v.call(http.MethodPost, api+"/replay", `{}`),
 			},
 			[]string{
 				v.command("webhook deliveries") + " --id " + w.ID + " --state dead", v.command("webhook rotate") + " --id " + w.ID,
-				v.command("webhook disable") + " --id " + w.ID, v.command("webhook replay") + " --id " + w.ID,
+				v.command("webhook disable") + " --id " + w.ID, v.command("webhook enable") + " --id " + w.ID,
+				v.command("webhook test") + " --id " + w.ID, v.command("webhook replay") + " --id " + w.ID,
 			},
 		),
 	}

@@ -14,6 +14,7 @@ type MembersView struct {
 	Members        []MemberRow
 	Open           OpenInvitations
 	Invite         Invite
+	Otherwise      Otherwise
 }
 
 // A Wait is a recovery under way, which anybody may end.
