@@ -38,6 +38,8 @@ const clockSkew = 30 * time.Second
 type served struct {
 	Turn
 	token   claims
+	payload []byte // of the token
+	undated bool   // nobody says when it began
 	grant   uuid.UUID
 	scopes  []string // each once
 	actions []receiptlog.Action
@@ -60,7 +62,7 @@ func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now 
 		}
 	}
 	if s.Began.IsZero() {
-		s.Began = now
+		s.Began, s.undated = now, true
 	}
 	if s.Began.After(now.Add(clockSkew)) {
 		return nil, fmt.Errorf("%w: it begins in the future", ErrMalformed)
@@ -109,6 +111,7 @@ func (s *served) readToken(ctx context.Context, proof Verifier, brand *tenants.B
 
 func (s *served) proveToken(ctx context.Context, proof Verifier, brand *tenants.Brand) error {
 	if s.Claims != nil { // it was, and the Brand may have moved since
+		s.payload = s.Claims
 		if s.token.read(s.Claims) != nil {
 			return ErrToken
 		}
@@ -124,6 +127,7 @@ func (s *served) proveToken(ctx context.Context, proof Verifier, brand *tenants.
 	if s.token.read(payload) != nil || s.token.Issuer != brand.Issuer || s.token.Audience != brand.InterfaceURL {
 		return ErrToken
 	}
+	s.payload = payload
 	return nil
 }
 

@@ -3,11 +3,13 @@ package oauth
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"countersign.dev/authority"
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
 )
@@ -53,8 +55,9 @@ var (
 //
 // A bad delegation token is 400 invalid_token, as its credential is good; scopes
 // beyond token and grant are 400 invalid_scope; another content of a turn that has a
-// receipt is 409 conflict; and while nothing can be signed it is 503: the same call
-// again gets the one receipt.
+// receipt is 409 conflict. While nothing can be signed, or the Brand is paused, it is
+// 202: the turn is written down, judged as of then, and signed as soon as that can be
+// done; the same call again gets the one receipt. 503: not even that could be done.
 func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
 	var body turnBody
 	err := readJSON(w, r, maxTurn, turnMembers, &body)
@@ -66,6 +69,11 @@ func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants
 	if err == nil {
 		got, err = h.authority.Countersign(r.Context(), brand, turn)
 	}
+	if waits, ok := errors.AsType[*authority.WaitingError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(waitOf(waits)/time.Second)))
+		writeJSON(w, http.StatusAccepted, map[string]string{"status": "waiting", "since": receiptlog.At(waits.Since)})
+		return
+	}
 	if err != nil {
 		h.fail(w, r, nil, receiptError(err))
 		return
@@ -73,6 +81,14 @@ func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants
 	w.Header().Set("Countersign-Log-Seq", strconv.FormatInt(got.Seq, 10))
 	w.Header().Set("Countersign-Late", strconv.FormatBool(got.Late))
 	writeRaw(w, signedJSON(got.JWS, got.Claims))
+}
+
+// waitOf is when the same call may get its receipt.
+func waitOf(waits *authority.WaitingError) time.Duration {
+	if errors.Is(waits, authority.ErrPaused) {
+		return pausedRetry
+	}
+	return retryAfter
 }
 
 func (b turnBody) turn() (authority.Turn, error) {
@@ -103,6 +119,7 @@ type turnResult struct {
 	Receipt     json.RawMessage `json:"receipt,omitempty"` // {jws, claims}
 	Seq         *int64          `json:"seq,omitempty"`
 	Late        bool            `json:"late,omitempty"`
+	Since       string          `json:"since,omitempty"` // of 202: it waits, judged as of then
 	Status      int             `json:"status"` // as the single form would have answered
 	Error       string          `json:"error,omitempty"`
 	Description string          `json:"error_description,omitempty"`
@@ -140,7 +157,9 @@ func (h *Handler) receipts(w http.ResponseWriter, r *http.Request, brand *tenant
 	}
 	for i, got := range h.authority.CountersignMany(r.Context(), brand, turns) {
 		result := turnResult{Receipt: signedJSON(got.Receipt.JWS, got.Receipt.Claims), Seq: &got.Receipt.Seq, Late: got.Receipt.Late, Status: http.StatusOK}
-		if got.Err != nil {
+		if waits, ok := errors.AsType[*authority.WaitingError](got.Err); ok {
+			result = turnResult{Status: http.StatusAccepted, Since: receiptlog.At(waits.Since)}
+		} else if got.Err != nil {
 			result = h.refused(r, got.Err)
 		}
 		results[places[i]] = result
@@ -172,7 +191,9 @@ func receiptError(err error) error {
 	case errors.Is(err, authority.ErrToken):
 		return refusal(http.StatusBadRequest, "invalid_token", "delegation_token is not good, not of this agent, or had ended.")
 	case errors.Is(err, authority.ErrConflict):
-		return refusal(http.StatusConflict, "conflict", "This turn has a receipt with other scopes or actions.")
+		return refusal(http.StatusConflict, "conflict", "This turn has a receipt, or waits for one, with other scopes or actions.")
+	case errors.Is(err, authority.ErrUnavailable), tenants.Unavailable(err):
+		return fmt.Errorf("%w: %w", authority.ErrNotKept, err) // or it would wait
 	}
 	return err
 }

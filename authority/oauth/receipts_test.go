@@ -1,10 +1,8 @@
 package oauth_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -203,28 +201,6 @@ func TestABatchOfReceipts(t *testing.T) {
 		if a := d.send(t, d.Hotel, "/receipts/batch", key, body); a.status != 400 || a.error() != "invalid_request" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
-	}
-}
-
-// R77: 503 with Retry-After while nothing can be signed, and then the one receipt.
-func TestReceiptsWhileTheSignerIsAway(t *testing.T) {
-	var d *door
-	down := false
-	d = newDoor(t, signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
-		if down {
-			return "", errors.New("sealed")
-		}
-		return d.Keys.Sign(ctx, brand, typ, payload)
-	}))
-	key := d.key(t, d.Hotel, tenants.RightReceipts)
-	body := d.served(d.holding(t, "bookings:read")["access_token"], "m")
-	down = true
-	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 503 || a.error() != "temporarily_unavailable" || a.header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	down = false
-	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 || d.Count(t, `SELECT count(*) FROM receipts`) != 1 {
-		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
