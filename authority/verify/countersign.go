@@ -68,7 +68,9 @@ type actBody struct {
 // Countersign has the authority sign for a turn that was served under the caller's
 // delegation (right receipts), and checks that it signed this one. The same turn
 // again gives the same receipt, so trying again is safe; another one under the same
-// ids is ErrConflict. ErrUnavailable: not now.
+// ids is ErrConflict. ErrUnavailable: not now; and where it is ErrWaiting too, the
+// authority has the turn, judges it as of now, and signs it by itself as soon as it can.
+// Pending keeps either kind.
 func (v *Verifier) Countersign(ctx context.Context, c Call, t Turn) (Countersigned, error) {
 	body, err := Served{c, t}.body()
 	if err != nil {
