@@ -120,7 +120,7 @@ type turnResult struct {
 	Seq         *int64          `json:"seq,omitempty"`
 	Late        bool            `json:"late,omitempty"`
 	Since       string          `json:"since,omitempty"` // of 202: it waits, judged as of then
-	Status      int             `json:"status"` // as the single form would have answered
+	Status      int             `json:"status"`          // as the single form would have answered
 	Error       string          `json:"error,omitempty"`
 	Description string          `json:"error_description,omitempty"`
 }
