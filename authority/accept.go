@@ -40,13 +40,15 @@ type accepted struct {
 	Scopes  []string            `json:"scopes"`
 	Actions []receiptlog.Action `json:"actions"`
 	Began   time.Time           `json:"began"`
+	Message string              `json:"messageHash,omitempty"`
+	Reply   string              `json:"replyHash,omitempty"`
 }
 
 // turn is what was accepted, to be countersigned.
 func (a accepted) turn(contextID, messageID string) Turn {
 	t := Turn{
 		Claims: a.Claims, Agent: a.Agent, ContextID: contextID, MessageID: messageID,
-		ScopesUsed: a.Scopes, Began: a.Began,
+		ScopesUsed: a.Scopes, Began: a.Began, MessageHash: a.Message, ReplyHash: a.Reply,
 	}
 	for _, one := range a.Actions {
 		t.Actions = append(t.Actions, Action{Tool: one.Tool, ArgsHash: one.ArgsHash})
@@ -117,7 +119,7 @@ func (a *Authority) keepAccepted(ctx context.Context, brand tenants.BrandID, tur
 		 ORDER BY c.place`
 	texts := make([]string, len(turns))
 	for i, s := range turns {
-		text, err := json.Marshal(accepted{Agent: s.Agent, Claims: s.payload, Scopes: s.scopes, Actions: s.actions, Began: s.Began})
+		text, err := json.Marshal(accepted{Agent: s.Agent, Claims: s.payload, Scopes: s.scopes, Actions: s.actions, Began: s.Began, Message: s.MessageHash, Reply: s.ReplyHash})
 		if err != nil {
 			return nil, err
 		}

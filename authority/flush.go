@@ -120,7 +120,7 @@ func (c *change) forgetAccepted(ctx context.Context, n int64) error {
 // hour.
 const putOff = `
 	tries = tries + 1,
-	retry_at = CASE WHEN tries < 2 THEN @now ELSE @now + least(interval '1 minute' * power(2, least(tries - 1, 6)), interval '1 hour') END`
+	retry_at = CASE WHEN tries < 2 THEN @now::timestamptz ELSE @now::timestamptz + least(interval '1 minute' * power(2, least(tries - 1, 6)), interval '1 hour') END`
 
 // putOff notes that a turn failed while others did not.
 func (a *Authority) putOff(ctx context.Context, brand tenants.BrandID, n int64) error {

@@ -31,7 +31,10 @@ type Turn struct {
 	ScopesUsed []string
 	Actions    []Action
 	Began      time.Time // when the turn began; zero: now
-	Kept       time.Time // when we wrote down ourselves that it was served; zero: we did not
+	// MessageHash and ReplyHash are of what was said and answered, 32 bytes as base64url,
+	// however whoever served the turn makes them; empty: the log says nothing of that.
+	MessageHash, ReplyHash string
+	Kept                   time.Time // when we wrote down ourselves that it was served; zero: we did not
 }
 
 // Receipt is the PACT receipt {jws, claims}; Claims is the payload, canonical, byte

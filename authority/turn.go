@@ -78,7 +78,19 @@ func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now 
 			s.scopes = append(s.scopes, scope)
 		}
 	}
-	content, err := canonical.Of(map[string]any{"scopesUsed": s.scopes, "actions": s.actions})
+	repeats := map[string]any{"scopesUsed": s.scopes, "actions": s.actions}
+	for name, hash := range map[string]string{"messageHash": t.MessageHash, "replyHash": t.ReplyHash} {
+		if hash == "" {
+			continue
+		}
+		if _, ok := receiptlog.Hash(hash); !ok {
+			return nil, fmt.Errorf("%w: %s is not the base64url of 32 bytes", ErrMalformed, name)
+		}
+		if t.Kept.IsZero() { // what we have kept has one text
+			repeats[name] = hash
+		}
+	}
+	content, err := canonical.Of(repeats)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

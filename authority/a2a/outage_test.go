@@ -126,6 +126,8 @@ func TestAnOutageOfVaultLosesNoReceipt(t *testing.T) {
 		switch {
 		case e.Message != receiptlog.SealMessage(line.Salt, open[m.person], m.id):
 			t.Errorf("line %d is not of %s, said %s", seq, m.id, m.at)
+		case e.Text != receiptlog.SealText(line.Salt, receiptlog.HashText("Hi")), e.Reply != receiptlog.SealReply(line.Salt, receiptlog.HashText("Done.")):
+			t.Errorf("line %d does not bind what was said and answered: %s", seq, line.Entry)
 		case e.Began != receiptlog.At(m.at):
 			t.Errorf("line %d began %s instead of %s", seq, e.Began, receiptlog.At(m.at))
 		case err != nil || signed.Before(back.Truncate(time.Millisecond)) || !e.Late:

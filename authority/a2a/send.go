@@ -12,6 +12,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a/surface"
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/web"
 	"github.com/google/uuid"
 )
@@ -29,7 +30,7 @@ func (h *Interface) send(w http.ResponseWriter, r *http.Request, c call) error {
 	// An agent may take longer than other answers do.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.caller.patience + settleTime))
 
-	heard := authority.Heard{Who: c.who, Context: m.Context, MessageID: m.ID}
+	heard := authority.Heard{Who: c.who, Context: m.Context, MessageID: m.ID, Hash: receiptlog.HashText(m.Text)}
 	if c.standing != nil {
 		heard.Subject, heard.Grant = c.standing.Subject, c.standing.GrantID
 	}

@@ -33,6 +33,9 @@ type turnBody struct {
 	ScopesUsed []string          `json:"scopesUsed"`
 	Actions    []json.RawMessage `json:"actions"`
 	Began      *time.Time        `json:"began"`
+	// Hashes of what was said and answered, each with a salt that the Brand keeps.
+	MessageHash string `json:"messageHash"`
+	ReplyHash   string `json:"replyHash"`
 }
 
 type actionBody struct {
@@ -42,7 +45,7 @@ type actionBody struct {
 }
 
 var (
-	turnMembers   = []string{"delegation_token", "agent", "contextId", "messageId", "scopesUsed", "actions", "began"}
+	turnMembers   = []string{"delegation_token", "agent", "contextId", "messageId", "scopesUsed", "actions", "began", "messageHash", "replyHash"}
 	actionMembers = []string{"tool", "args", "argsHash"}
 	batchMembers  = []string{"turns"}
 	taskMembers   = []string{"grantId", "contextId"}
@@ -94,6 +97,7 @@ func waitOf(waits *authority.WaitingError) time.Duration {
 func (b turnBody) turn() (authority.Turn, error) {
 	t := authority.Turn{
 		Token: b.Token, Agent: b.Agent, ContextID: b.ContextID, MessageID: b.MessageID, ScopesUsed: b.ScopesUsed,
+		MessageHash: b.MessageHash, ReplyHash: b.ReplyHash,
 	}
 	if b.Agent == "" {
 		return t, invalidRequest("agent is missing: the iss of the pa-jwt beside the token.")
@@ -191,7 +195,7 @@ func receiptError(err error) error {
 	case errors.Is(err, authority.ErrToken):
 		return refusal(http.StatusBadRequest, "invalid_token", "delegation_token is not good, not of this agent, or had ended.")
 	case errors.Is(err, authority.ErrConflict):
-		return refusal(http.StatusConflict, "conflict", "This turn has a receipt, or waits for one, with other scopes or actions.")
+		return refusal(http.StatusConflict, "conflict", "This turn has a receipt, or waits for one, with other scopes, actions or hashes.")
 	case errors.Is(err, authority.ErrUnavailable), tenants.Unavailable(err):
 		return fmt.Errorf("%w: %w", authority.ErrNotKept, err) // or it would wait
 	}

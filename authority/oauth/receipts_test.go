@@ -67,6 +67,46 @@ func TestAReceiptIsAnswered(t *testing.T) {
 	}
 }
 
+// R74, R81: a Brand may bind what was said and answered, by hashes of its own salt; they
+// stand in the log salted once more, and belong to what a retry must repeat.
+func TestAReceiptBindsWhatWasSaid(t *testing.T) {
+	d := newDoor(t, nil)
+	key := d.key(t, d.Hotel, tenants.RightReceipts)
+	body := d.served(d.holding(t, "bookings:read")["access_token"], "m")
+	said, replied := receiptlog.HashText("salt"+"Yes"), receiptlog.HashText("salt"+"Done.")
+	body["messageHash"], body["replyHash"] = said, replied
+	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 || strings.Contains(a.body, said) {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	line, err := d.rules.LogEntry(t.Context(), d.Hotel.ID, 0)
+	entry := string(line.Entry)
+	if err != nil || strings.Contains(entry, said) || !strings.Contains(entry, `"text":"`+receiptlog.SealText(line.Salt, said)+`"`) ||
+		!strings.Contains(entry, `"reply":"`+receiptlog.SealReply(line.Salt, replied)+`"`) || !strings.Contains(entry, `"v":2`) {
+		t.Errorf("%s, %v", entry, err)
+	}
+	for name, hash := range map[string]any{"another": replied, "none": ""} {
+		body["messageHash"] = hash
+		if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	body["messageId"] = "m2"
+	for _, bad := range []any{"Yes", said[1:], said + "=", 7} {
+		body["messageHash"] = bad
+		if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 400 || a.error() != "invalid_request" {
+			t.Errorf("%v: %d %s", bad, a.status, a.body)
+		}
+	}
+	delete(body, "messageHash")
+	delete(body, "replyHash")
+	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if line, err = d.rules.LogEntry(t.Context(), d.Hotel.ID, 1); err != nil || strings.Contains(string(line.Entry), `"text"`) {
+		t.Errorf("%s, %v", line.Entry, err)
+	}
+}
+
 // P33: when the turn began, as the Brand says, stands in the log; and where its grant
 // has ended since, the answer says that it is late, alone and in a batch.
 func TestALateReceiptSaysSo(t *testing.T) {

@@ -112,13 +112,15 @@ type recordTurn struct {
 	ScopesUsed []string  `json:"scopesUsed"`
 	Acts       []actBody `json:"actions"`
 	Began      time.Time `json:"began"`
+	Message    string    `json:"messageHash,omitempty"`
+	Reply      string    `json:"replyHash,omitempty"`
 }
 
 func (p *Pending) keep(ctx context.Context, s Served) error {
 	acts := make([]Act, len(s.Turn.Acts))
 	record := pendingRecord{
 		Token: s.Call.token, Agent: s.Call.Agent.Issuer, User: s.Call.Delegation.User, Grant: s.Call.Delegation.Grant, Held: s.Call.Delegation.Scopes,
-		Turn: recordTurn{ContextID: s.Turn.ContextID, MessageID: s.Turn.MessageID, ScopesUsed: s.Turn.ScopesUsed, Began: s.Turn.Began},
+		Turn: recordTurn{ContextID: s.Turn.ContextID, MessageID: s.Turn.MessageID, ScopesUsed: s.Turn.ScopesUsed, Began: s.Turn.Began, Message: s.Turn.MessageHash, Reply: s.Turn.ReplyHash},
 	}
 	for i, act := range s.Turn.Acts {
 		hash, err := act.hash()
@@ -171,7 +173,7 @@ func (p *Pending) Restore(records ...[]byte) error {
 				Agent: Agent{Issuer: r.Agent}, token: r.Token,
 				Delegation: &Delegation{User: r.User, Agent: r.Agent, Grant: r.Grant, Scopes: r.Held},
 			},
-			Turn: Turn{ContextID: r.Turn.ContextID, MessageID: r.Turn.MessageID, ScopesUsed: r.Turn.ScopesUsed, Began: r.Turn.Began},
+			Turn: Turn{ContextID: r.Turn.ContextID, MessageID: r.Turn.MessageID, ScopesUsed: r.Turn.ScopesUsed, Began: r.Turn.Began, MessageHash: r.Turn.Message, ReplyHash: r.Turn.Reply},
 		}
 		for _, act := range r.Turn.Acts {
 			s.Turn.Acts = append(s.Turn.Acts, Act{Tool: act.Tool, ArgsHash: act.ArgsHash})
