@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -48,9 +49,9 @@ func garbled(entry string) string {
 	for i := range text {
 		for bit := range 8 {
 			text[i] ^= 1 << bit
-			valid, mended := json.Valid(text), string(text)
+			may, mended := shaped(text) && json.Valid(text), string(text)
 			text[i] ^= 1 << bit
-			if !valid {
+			if !may {
 				continue
 			}
 			if _, err := parseEntry(mended); err != nil {
@@ -64,6 +65,18 @@ func garbled(entry string) string {
 		}
 	}
 	return found
+}
+
+// shaped reports, at once, whether the text can be an entry: its members in their order.
+func shaped(text []byte) bool {
+	for _, name := range []string{`{"at":"`, `","began":"`, `","brand":"`, `","clockBack":`, `,"direction":"`, `","grant":"`, `","late":`, `,"logged":"`, `","message":"`, `","previous":"`, `","receipt":"`, `"seq":`, `,"token":"`} {
+		at := bytes.Index(text, []byte(name))
+		if at < 0 {
+			return false
+		}
+		text = text[at:]
+	}
+	return true
 }
 
 // memberAt names the member of a canonical object of texts, numbers and booleans that

@@ -23,13 +23,7 @@ type LogSummary struct {
 }
 
 // logLine is a line of an export's receipts.ndjson.
-type logLine struct {
-	Entry     string `json:"entry"`
-	Salt      string `json:"salt"`
-	JWS       string `json:"jws"`
-	ContextID string `json:"contextId"`
-	MessageID string `json:"messageId"`
-}
+type logLine struct{ Entry, Salt, JWS, ContextID, MessageID string }
 
 // logReader is what the lines so far leave behind for the next ones.
 type logReader struct {
@@ -126,11 +120,17 @@ func WholeLog(keys Keys, lines io.Reader, archive Archive, checkpoints ...LogChe
 // read verifies one line and returns its leaf hash.
 func (l *logReader) read(text []byte) (tlog.Hash, error) {
 	var line logLine
-	if _, err := parseObject(text); err != nil {
+	m, err := parseObject(text)
+	if err != nil {
 		return tlog.Hash{}, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
-	if err := json.Unmarshal(text, &line); err != nil {
-		return tlog.Hash{}, fmt.Errorf("%w: not a line of a log", ErrMalformed)
+	// By their exact names: a decoder takes others for them.
+	for name, into := range map[string]*string{
+		"entry": &line.Entry, "salt": &line.Salt, "jws": &line.JWS, "contextId": &line.ContextID, "messageId": &line.MessageID,
+	} {
+		if raw, there := m[name]; there && json.Unmarshal(raw, into) != nil {
+			return tlog.Hash{}, fmt.Errorf("%w: %s: not a text", ErrMalformed, name)
+		}
 	}
 	e, err := readEntry(line.Entry)
 	if l.edge.Size == 0 {
@@ -164,7 +164,7 @@ func (l *logReader) read(text []byte) (tlog.Hash, error) {
 		return leaf, nil
 	}
 	l.sum.Receipts++
-	salt, err := base64.RawURLEncoding.DecodeString(line.Salt)
+	salt, err := base64.RawURLEncoding.Strict().DecodeString(line.Salt)
 	if err != nil {
 		return leaf, errors.New("salt: not base64url")
 	}
