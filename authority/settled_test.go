@@ -216,3 +216,22 @@ func TestOneThatFailsDoesNotHoldUpWhatWasHandedIn(t *testing.T) {
 		t.Errorf("%d are in their places", n)
 	}
 }
+
+// Where nobody says when a turn began, it is when it was first handed in, however often it
+// comes again.
+func TestAnUndatedTurnBeganWhenItCameFirst(t *testing.T) {
+	k := newTalk(t)
+	k.down = true
+	turn := servedTurn(k.tokens, "undated")
+	turn.Began = time.Time{}
+	first := k.Clock.Now()
+	_, err := k.rules.Countersign(t.Context(), k.Hotel, turn)
+	wantErr(t, err, authority.ErrUnavailable)
+	k.down = false
+	k.Clock.Advance(time.Minute)
+	r := countersigned(t, k.rules, k.Hotel, turn)
+	line, err := k.rules.LogEntry(t.Context(), k.Hotel.ID, r.Seq)
+	if err != nil || !strings.Contains(string(line.Entry), `"began":"`+receiptlog.At(first)+`"`) {
+		t.Errorf("%s, %v", line.Entry, err)
+	}
+}
