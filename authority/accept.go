@@ -2,9 +2,11 @@ package authority
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/tenants"
 )
 
@@ -14,37 +16,123 @@ const (
 	acceptedMost = 10_000 // of a Brand
 )
 
+// WaitingError says that a turn has no receipt yet, and is written down: it gets its
+// receipt as soon as that can be signed, whether it comes again or not.
+type WaitingError struct {
+	Since time.Time // when it was first handed in; it is judged as of then
+	Err   error     // ErrUnavailable or ErrPaused
+}
+
+// Error implements error.
+func (e *WaitingError) Error() string { return "the receipt waits: " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *WaitingError) Unwrap() error { return e.Err }
+
 // ErrNotKept is an ErrUnavailable of a turn that was not even written down: when it
 // comes again it is judged as of then, and may be too late.
 var ErrNotKept = fmt.Errorf("%w, and the turn is not written down", ErrUnavailable)
 
-// accept writes down that the turns were good when they came, though nothing could
-// be signed, or their Brand was paused: durable and bounded (R77). They get their receipts when their Brand
-// comes with them again. Where there is no more room it is ErrNotKept.
-func (a *Authority) accept(ctx context.Context, brand tenants.BrandID, turns []*served) error {
-	if len(turns) == 0 {
-		return nil
+// accepted is what a receipt is made of, as it rests until one can be signed.
+type accepted struct {
+	Agent   string              `json:"agent"`
+	Claims  json.RawMessage     `json:"claims"` // of the token that was shown
+	Scopes  []string            `json:"scopes"`
+	Actions []receiptlog.Action `json:"actions"`
+	Began   time.Time           `json:"began"`
+	Message string              `json:"messageHash,omitempty"`
+	Reply   string              `json:"replyHash,omitempty"`
+}
+
+// turn is what was accepted, to be countersigned.
+func (a accepted) turn(contextID, messageID string) Turn {
+	t := Turn{
+		Claims: a.Claims, Agent: a.Agent, ContextID: contextID, MessageID: messageID,
+		ScopesUsed: a.Scopes, Began: a.Began, MessageHash: a.Message, ReplyHash: a.Reply,
 	}
+	for _, one := range a.Actions {
+		t.Actions = append(t.Actions, Action{Tool: one.Tool, ArgsHash: one.ArgsHash})
+	}
+	return t
+}
+
+// accept writes down that the turns were good when they came, though nothing could
+// be signed, or their Brand was paused: durable and bounded (R77). Flush countersigns
+// them, or the same call again. What we have written down ourselves is not written
+// twice. Where there is no more room it is ErrNotKept; and of two contents of one turn
+// only the first waits.
+func (a *Authority) accept(ctx context.Context, brand tenants.BrandID, turns []*served) {
+	var fresh []*served
+	for _, s := range turns {
+		if s.Kept.IsZero() {
+			fresh = append(fresh, s)
+			continue
+		}
+		s.result.Err = &WaitingError{Since: s.first(s.came), Err: s.result.Err}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	all, err := a.keepAccepted(ctx, brand, fresh)
+	if err != nil {
+		fail(fresh, fmt.Errorf("keep turns at %s: %w: %w", brand, ErrNotKept, err))
+		return
+	}
+	for i, s := range fresh {
+		switch found := all[i]; {
+		case string(found.Content) == string(s.content):
+			s.result.Err = &WaitingError{Since: s.first(found.At), Err: s.result.Err}
+		case found.Content != nil:
+			s.result.Err = ErrConflict
+		case !found.Free:
+			s.result.Err = fmt.Errorf("keep a turn at %s: %w: %d wait already", brand, ErrNotKept, acceptedMost)
+		default: // another call with it came at this very moment
+			s.result.Err = ErrNotKept
+		}
+	}
+}
+
+// place is what is written down of a turn, by now or before.
+type place struct {
+	Free    bool   // there was room
+	Content []byte // nil: nothing is
+	At      time.Time
+}
+
+func (a *Authority) keepAccepted(ctx context.Context, brand tenants.BrandID, turns []*served) ([]place, error) {
 	const q = `
-		WITH room AS (SELECT count(*) < @most AS free FROM turns_accepted WHERE brand_id = @brand),
-		kept AS (
-			INSERT INTO turns_accepted (brand_id, grant_id, context_id, message_id, content, accepted_at)
-			SELECT @brand, i.*, @now
-			  FROM unnest(@grants::uuid[], @contexts::text[], @messages::text[], @contents::bytea[]) i
-			 WHERE (SELECT free FROM room)
-			ON CONFLICT DO NOTHING)
-		SELECT free FROM room`
+		WITH room AS (
+			SELECT count(*) < @most AS free FROM (SELECT FROM turns_accepted WHERE brand_id = @brand LIMIT @most) t
+		), came AS (
+			SELECT * FROM unnest(@grants::uuid[], @contexts::text[], @messages::text[], @contents::bytea[], @turns::text[])
+			       WITH ORDINALITY i (grant_id, context_id, message_id, content, turn, place)
+		), kept AS (
+			INSERT INTO turns_accepted (brand_id, grant_id, context_id, message_id, content, turn, accepted_at)
+			SELECT @brand, grant_id, context_id, message_id, content, turn, @now
+			  FROM came WHERE (SELECT free FROM room) ORDER BY place
+			ON CONFLICT DO NOTHING
+			RETURNING grant_id, context_id, message_id, content, accepted_at)
+		SELECT (SELECT free FROM room) AS free, coalesce(k.content, t.content) AS content, coalesce(k.accepted_at, t.accepted_at, @now) AS at
+		  FROM came c
+		  LEFT JOIN kept k ON (k.grant_id, k.context_id, k.message_id) = (c.grant_id, c.context_id, c.message_id)
+		  LEFT JOIN turns_accepted t ON t.brand_id = @brand AND (t.grant_id, t.context_id, t.message_id) = (c.grant_id, c.context_id, c.message_id)
+		 ORDER BY c.place`
+	texts := make([]string, len(turns))
+	for i, s := range turns {
+		text, err := json.Marshal(accepted{Agent: s.Agent, Claims: s.payload, Scopes: s.scopes, Actions: s.actions, Began: s.Began, Message: s.MessageHash, Reply: s.ReplyHash})
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+	}
 	args := turnArgs(brand, turns)
-	args["now"], args["most"] = turns[0].came, acceptedMost
+	args["now"], args["most"], args["turns"] = turns[0].came, acceptedMost, texts
 	// The caller may have gone away, waiting for the signer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	room, err := tenants.One[struct{ Free bool }](ctx, a.db, brand, q, args)
-	switch {
-	case err != nil:
-		return fmt.Errorf("keep turns at %s: %w: %w", brand, ErrNotKept, err)
-	case !room.Free:
-		return fmt.Errorf("keep turns at %s: %w: %d wait already", brand, ErrNotKept, acceptedMost)
+	all, err := tenants.All[place](ctx, a.db, brand, q, args)
+	if err == nil && len(all) != len(turns) {
+		err = fmt.Errorf("%d answers to %d turns", len(all), len(turns))
 	}
-	return nil
+	return all, err
 }

@@ -15,6 +15,9 @@ import (
 var (
 	ErrContext = errors.New("the conversation is unknown, or not the caller's") // says no more (M23)
 	ErrNoReply = errors.New("the message came before, and has no reply")        // it may yet; or send another
+	// So many answers wait for their receipts that no more are asked for. The same
+	// message may come again.
+	ErrBacklog = fmt.Errorf("%w: too many answers wait for their receipts", ErrUnavailable)
 )
 
 // How much one person's agent may say to a Brand, and at once.
@@ -24,6 +27,9 @@ const (
 	runningPerPerson = 8
 	// Nobody waits that long: whoever ran it has died.
 	runningLife = 3 * time.Minute
+	// Answers of a Brand that wait for their receipts, whoever spoke: beyond it nothing
+	// is done that may have none.
+	waitingMost = 10_000
 )
 
 // Heard is a message of an agent to a Brand whose interface we serve.
@@ -33,6 +39,7 @@ type Heard struct {
 	MessageID string    // 1 to 256 characters
 	Subject   string    // the Brand user of the token beside it; empty: there is none
 	Grant     uuid.UUID // that token's; zero: there is none
+	Hash      string    // of the message's text, as receiptlog.HashText; may be empty
 }
 
 // Exchange is a message that has its place in a conversation.
@@ -44,6 +51,8 @@ type Exchange struct {
 	Answer    string    // not empty: what the Brand's agent said, not countersigned yet
 	Claims    []byte    // of the token that the answer was given under; KeepAnswer keeps them
 	Answered  time.Time // when the answer was kept
+	// MessageHash is of the text that was answered; KeepAnswer keeps it with the answer.
+	MessageHash string
 }
 
 // Admit says whether the agent may speak to the Brand now: ErrAgentDisabled or
@@ -77,7 +86,8 @@ func (a *Authority) Admit(ctx context.Context, brand *tenants.Brand, who Caller)
 // A conversation that is not this caller's, or ran as another Brand user, is
 // ErrContext (M23), and so is a new message in one that has ended. A message that is
 // under way or came to nothing is ErrNoReply, as is one that began a conversation
-// which is shut to the caller now; too many are a *LimitError.
+// which is shut to the caller now; too many are a *LimitError. While too many answers
+// of the Brand wait for their receipts, what would need one is ErrBacklog.
 func (a *Authority) Hear(ctx context.Context, brand tenants.BrandID, m Heard) (Exchange, error) {
 	for again := false; ; again = true {
 		x, err := a.hear(ctx, brand, m)
@@ -89,7 +99,7 @@ func (a *Authority) Hear(ctx context.Context, brand tenants.BrandID, m Heard) (E
 			continue
 		case errors.Is(err, errBegun), errors.Is(err, ErrContext) && m.Context == uuid.Nil:
 			return Exchange{}, ErrNoReply
-		case errors.As(err, &limit), errors.Is(err, ErrContext), errors.Is(err, ErrNoReply):
+		case errors.As(err, &limit), errors.Is(err, ErrContext), errors.Is(err, ErrNoReply), errors.Is(err, ErrBacklog):
 			return Exchange{}, err
 		}
 		return Exchange{}, fmt.Errorf("hear a message at %s: %w", brand, err)
@@ -101,7 +111,7 @@ var errBegun = errors.New("the message has begun a conversation meanwhile")
 
 func (a *Authority) hear(ctx context.Context, brand tenants.BrandID, m Heard) (Exchange, error) {
 	now := a.clock()
-	out := Exchange{Context: m.Context, MessageID: m.MessageID, Began: now}
+	out := Exchange{Context: m.Context, MessageID: m.MessageID, Began: now, MessageHash: m.Hash}
 	args := pgx.NamedArgs{
 		"brand": brand, "agent": m.Who.Agent, "sub": m.Who.Sub, "message": m.MessageID,
 		"subject": null(m.Subject), "grant": m.Grant, "now": now,
@@ -113,6 +123,9 @@ func (a *Authority) hear(ctx context.Context, brand tenants.BrandID, m Heard) (E
 			if out.Context, err = begunBy(ctx, tx, args); errors.Is(err, pgx.ErrNoRows) {
 				out.Context = newID()
 				args["id"] = out.Context
+				if err := room(ctx, tx, args, m.Grant); err != nil {
+					return err
+				}
 				return begin(ctx, tx, args)
 			} else if err != nil {
 				return err
@@ -131,6 +144,9 @@ func (a *Authority) hear(ctx context.Context, brand tenants.BrandID, m Heard) (E
 			return ErrContext
 		}
 		if err := modestTalk(ctx, tx, args); err != nil {
+			return err
+		}
+		if err := room(ctx, tx, args, m.Grant); err != nil {
 			return err
 		}
 		// From here on it runs as this Brand user.
@@ -174,6 +190,23 @@ func begin(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
 	return err
 }
 
+// room is ErrBacklog where what the message leads to would wait behind too much.
+// Without a grant it needs no receipt.
+func room(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, grant uuid.UUID) error {
+	if grant == uuid.Nil {
+		return nil
+	}
+	const q = `
+		SELECT count(*) FROM (
+		       SELECT FROM turns WHERE brand_id = @brand AND state = 'answered' AND settled_at IS NULL LIMIT @most) w`
+	var waiting int
+	err := tx.QueryRow(ctx, q, pgx.NamedArgs{"brand": args["brand"], "most": waitingMost}).Scan(&waiting)
+	if err == nil && waiting >= waitingMost {
+		err = ErrBacklog
+	}
+	return err
+}
+
 func null(s string) *string {
 	if s == "" {
 		return nil
@@ -200,13 +233,14 @@ func own(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, subject string) (cl
 func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, grant uuid.UUID) (fresh bool, err error) {
 	const q = `
 		SELECT state, coalesce(grant_id, '00000000-0000-0000-0000-000000000000'::uuid), began_at,
-		       coalesce(answer, ''), coalesce(reply, ''), claims, coalesce(answered_at, began_at)
+		       coalesce(answer, ''), coalesce(reply, ''), claims, coalesce(answered_at, began_at), coalesce(message_hash, '')
 		  FROM turns WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message`
 	var state string
 	var under uuid.UUID
 	began := x.Began
 	var claims *string
-	err = tx.QueryRow(ctx, q, args).Scan(&state, &under, &began, &x.Answer, &x.Reply, &claims, &x.Answered)
+	var hash string
+	err = tx.QueryRow(ctx, q, args).Scan(&state, &under, &began, &x.Answer, &x.Reply, &claims, &x.Answered, &hash)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return true, nil
@@ -216,7 +250,7 @@ func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, gr
 		return true, nil
 	// What was said under one grant is countersigned under no other.
 	case x.Reply != "", x.Answer != "" && under == grant:
-		x.Began = began
+		x.Began, x.MessageHash = began, hash // of what was answered, whatever it says now
 		if claims != nil {
 			x.Claims = []byte(*claims)
 		}

@@ -22,12 +22,16 @@ const (
 // KeepAnswer notes what the Brand's agent said before it is countersigned, and under
 // which claims: if that fails, the same message gets the receipt later without the
 // agent acting again, whatever token it comes with by then.
-func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x Exchange, answer string) error {
+func (a *Authority) KeepAnswer(ctx context.Context, brand tenants.BrandID, x *Exchange, answer string) error {
 	const q = `
-		UPDATE turns SET state = 'answered', answer = @text, claims = @claims, answered_at = @now
+		UPDATE turns SET state = 'answered', answer = @text, claims = @claims, message_hash = nullif(@hash, ''), answered_at = @now
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'running'`
-	return a.settle(ctx, brand, x, q, answer)
+	x.Answered = a.clock()
+	return a.settle(ctx, brand, *x, q, answer)
 }
+
+// forgetAnswer is what goes when an answer has been replied, or came to nothing.
+const forgetAnswer = `answer = NULL, claims = NULL, message_hash = NULL`
 
 // ErrClosed: the conversation has ended, and the reply is not kept yet. What binds its
 // receipts grows by this turn's: KeepLastReply keeps the reply with that.
@@ -59,7 +63,7 @@ func (a *Authority) keepReply(ctx context.Context, brand tenants.BrandID, x Exch
 			UPDATE conversations SET closed_at = @now
 			 WHERE brand_id = @brand AND id = @id AND @last AND closed_at IS NULL
 		), kept AS (
-			UPDATE turns SET state = 'replied', answer = NULL, claims = NULL, reply = coalesce(reply, @text)
+			UPDATE turns SET state = 'replied', ` + forgetAnswer + `, reply = coalesce(reply, @text)
 			 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message
 			   AND state IN ('running', 'answered', 'replied')
 			   AND (@last OR reply IS NOT NULL OR EXISTS (
@@ -98,8 +102,24 @@ func (a *Authority) KeepStepUp(ctx context.Context, brand tenants.BrandID, x Exc
 // It may have acted, so the message is spent.
 func (a *Authority) KeepFailure(ctx context.Context, brand tenants.BrandID, x Exchange) error {
 	return a.settle(ctx, brand, x, `
-		UPDATE turns SET state = 'failed', answer = NULL, claims = NULL
+		UPDATE turns SET state = 'failed', `+forgetAnswer+`
 		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state IN ('running', 'answered')`, "")
+}
+
+// KeepRefusal notes that the answer has no receipt for good, and why, and that in the
+// trail: the message is spent, and what the agent did stands nowhere else.
+func (a *Authority) KeepRefusal(ctx context.Context, brand tenants.BrandID, x Exchange, grant uuid.UUID, agent string, why error) error {
+	const q = `
+		UPDATE turns SET state = 'failed', ` + forgetAnswer + `
+		 WHERE brand_id = @brand AND conversation_id = @id AND message_id = @message AND state = 'answered'`
+	l := lost{Grant: grant, Context: x.Context.String(), Message: x.MessageID, Agent: agent, Why: why}
+	return a.refuse(ctx, brand, l, func(c *change) error {
+		tag, err := c.Exec(ctx, q, pgx.NamedArgs{"brand": brand, "id": x.Context, "message": x.MessageID})
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errSettled
+		}
+		return err
+	})
 }
 
 // Drop forgets the message: nothing of it was sent.
@@ -111,7 +131,7 @@ func (a *Authority) Drop(ctx context.Context, brand tenants.BrandID, x Exchange)
 
 func (a *Authority) settle(ctx context.Context, brand tenants.BrandID, x Exchange, q, text string) error {
 	_, err := a.db.Exec(ctx, brand, q, pgx.NamedArgs{
-		"brand": brand, "id": x.Context, "message": x.MessageID, "text": text, "claims": string(x.Claims), "now": a.clock(),
+		"brand": brand, "id": x.Context, "message": x.MessageID, "text": text, "claims": string(x.Claims), "hash": x.MessageHash, "now": a.clock(),
 	})
 	if err != nil {
 		return fmt.Errorf("note what came of a message at %s: %w", brand, err)
@@ -154,7 +174,7 @@ const (
 	// A message is remembered as long as its conversation, so that it is never
 	// heard twice; what was said is not.
 	purgeReplies = `
-		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, answer = NULL, claims = NULL, reply = NULL
+		UPDATE turns SET state = CASE WHEN state = 'answered' THEN 'failed' ELSE state END, ` + forgetAnswer + `, reply = NULL
 		 WHERE brand_id = @brand AND began_at < @before AND (reply IS NOT NULL OR answer IS NOT NULL)
 		   AND (conversation_id, message_id) IN (
 		       SELECT conversation_id, message_id FROM turns

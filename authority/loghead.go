@@ -58,9 +58,16 @@ func (h *head) next(brand tenants.BrandID, s *served, late bool, now time.Time) 
 	if len(h.last) > 0 {
 		previous = base64.RawURLEncoding.EncodeToString(h.last)
 	}
+	var said, replied string
+	if s.MessageHash != "" {
+		said = receiptlog.SealText(l.salt, s.MessageHash)
+	}
+	if s.ReplyHash != "" {
+		replied = receiptlog.SealReply(l.salt, s.ReplyHash)
+	}
 	text, leaf, err := receiptlog.Entry{
-		Seq: l.seq, Brand: string(brand), Direction: receiptlog.Inbound, Grant: s.grant.String(), Token: s.token.ID,
-		Message: receiptlog.SealMessage(l.salt, s.ContextID, s.MessageID),
+		V: receiptlog.Version, Seq: l.seq, Brand: string(brand), Direction: receiptlog.Inbound, Grant: s.grant.String(), Token: s.token.ID,
+		Message: receiptlog.SealMessage(l.salt, s.ContextID, s.MessageID), Text: said, Reply: replied,
 		Receipt: receiptlog.SealReceipt(l.salt, signingInput(s.jws)),
 		Began:   receiptlog.At(s.Began), At: receiptlog.At(s.at), Logged: receiptlog.At(now), Late: late,
 		ClockBack: h.lastAt != nil && now.Before(*h.lastAt), Previous: previous,

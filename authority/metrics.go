@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type counters struct {
 	reuse       *prometheus.CounterVec
 	falseAlarms prometheus.Counter
+	lost        *prometheus.CounterVec
 }
 
 func newCounters(r prometheus.Registerer) counters {
@@ -19,8 +20,12 @@ func newCounters(r prometheus.Registerer) counters {
 			Help: "Grants that ended for reuse and that the same person allowed again within a day: probably no theft.",
 		}),
 	}
+	c.lost = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_receipts_lost_total",
+		Help: "Turns that were served and have no receipt for good, by why: refused by now, or nothing could be signed for a day.",
+	}, []string{"reason"})
 	if r != nil {
-		r.MustRegister(c.reuse, c.falseAlarms)
+		r.MustRegister(c.reuse, c.falseAlarms, c.lost)
 	}
 	return c
 }

@@ -31,7 +31,10 @@ type Turn struct {
 	ScopesUsed []string
 	Actions    []Action
 	Began      time.Time // when the turn began; zero: now
-	Kept       time.Time // when we wrote down ourselves that it was served; zero: we did not
+	// MessageHash and ReplyHash are of what was said and answered, 32 bytes as base64url,
+	// however whoever served the turn makes them; empty: the log says nothing of that.
+	MessageHash, ReplyHash string
+	Kept                   time.Time // when we wrote down ourselves that it was served; zero: we did not
 }
 
 // Receipt is the PACT receipt {jws, claims}; Claims is the payload, canonical, byte
@@ -68,11 +71,11 @@ const LateTime = 5 * time.Minute
 // cannot be put into a receipt is ErrMalformed.
 //
 // Where nothing can be signed it is ErrUnavailable (R77), and while the Brand is
-// paused ErrPaused. There is then no receipt, and nothing in the log; but that the
-// turn was good is written down, so that the same may come again within a day,
-// however long its grant has ended by then. The
-// receipt belongs into the answer to the agent, which is the Brand's to send: so
-// whoever holds the turn comes again, and nothing is signed behind their back.
+// paused ErrPaused: a *WaitingError. There is then no receipt, and nothing in the log;
+// but the turn is written down, and gets its receipt as soon as that can be signed
+// (Flush), within a day, however long its grant has ended by then. The same call again
+// gets it too: it belongs into the answer to the agent, which is the Brand's to send.
+// ErrNotKept: not even that could be done.
 func (a *Authority) Countersign(ctx context.Context, brand *tenants.Brand, t Turn) (Receipt, error) {
 	r := a.CountersignMany(ctx, brand, []Turn{t})[0]
 	return r.Receipt, r.Err
@@ -83,6 +86,20 @@ func (a *Authority) Countersign(ctx context.Context, brand *tenants.Brand, t Tur
 // order given. Two turns never have the same claims: where they would, the later
 // one's ts is a millisecond on.
 func (a *Authority) CountersignMany(ctx context.Context, brand *tenants.Brand, turns []Turn) []Result {
+	return a.countersign(ctx, brand, turns, false)
+}
+
+// CountersignInOrder is CountersignMany, but no turn stands in the log before one that
+// came earlier and has to wait: that one's error is what it is, and theirs ErrBehind.
+func (a *Authority) CountersignInOrder(ctx context.Context, brand *tenants.Brand, turns []Turn) []Result {
+	return a.countersign(ctx, brand, turns, true)
+}
+
+// ErrBehind is an ErrUnavailable of a turn that could have been countersigned, had not
+// one before it to wait.
+var ErrBehind = fmt.Errorf("%w for the turn before", ErrUnavailable)
+
+func (a *Authority) countersign(ctx context.Context, brand *tenants.Brand, turns []Turn, inOrder bool) []Result {
 	out := make([]Result, len(turns))
 	if len(turns) > MaxTurns {
 		for i := range out {
@@ -105,18 +122,19 @@ func (a *Authority) CountersignMany(ctx context.Context, brand *tenants.Brand, t
 	// changed meanwhile; then all is looked at anew.
 	const attempts = 8
 	for range attempts {
-		if left = a.attempt(ctx, brand, left); len(left) == 0 {
+		if left = a.attempt(ctx, brand, left, inOrder); len(left) == 0 {
 			return out
 		}
 	}
 	for _, s := range left {
 		s.result.Err = fmt.Errorf("%w: others were faster %d times", ErrUnavailable, attempts)
 	}
+	a.accept(ctx, brand.ID, left)
 	return out
 }
 
 // attempt takes the turns as far as they go and returns those to begin anew with.
-func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*served) (again []*served) {
+func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*served, inOrder bool) (again []*served) {
 	if len(turns) == 0 {
 		return nil
 	}
@@ -127,9 +145,13 @@ func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*
 	}
 	var open, good, wait []*served
 	for i, s := range turns {
-		if done := s.settle(all[i]); !done {
-			open = append(open, s)
+		if done := s.settle(all[i]); done {
+			continue
 		}
+		if s.facts.Accepted != nil && s.undated {
+			s.Began = *s.facts.Accepted // and not when it came again
+		}
+		open = append(open, s)
 	}
 	if err := a.lately(ctx, brand.ID, open); err != nil {
 		fail(open, err)
@@ -145,11 +167,12 @@ func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*
 		}
 	}
 	a.signAll(ctx, brand, good)
+	if inOrder {
+		holdBack(good)
+	}
 	signed, unsigned := parted(good)
 	wait = append(wait, unsigned...)
-	if err := a.accept(ctx, brand.ID, wait); err != nil {
-		fail(wait, err)
-	}
+	a.accept(ctx, brand.ID, wait)
 	return a.log.append(ctx, a, brand, signed)
 }
 
@@ -196,6 +219,19 @@ func parted(turns []*served) (signed, unsigned []*served) {
 		}
 	}
 	return signed, unsigned
+}
+
+// holdBack lets those that were signed wait for those before them that were not.
+func holdBack(turns []*served) {
+	waits := false
+	for _, s := range turns {
+		switch {
+		case errors.Is(s.result.Err, ErrUnavailable):
+			waits = true
+		case waits && s.result.Err == nil:
+			s.result.Err = ErrBehind
+		}
+	}
 }
 
 func fail(turns []*served, err error) {

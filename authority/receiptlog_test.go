@@ -74,7 +74,7 @@ func TestAnEntryBindsAndTellsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := receiptlog.Entry{
-			Seq: int64(seq), Brand: "harbor-hotel", Direction: "inbound", Grant: tokens.GrantID.String(), Token: claims.JTI,
+			V: receiptlog.Version, Seq: int64(seq), Brand: "harbor-hotel", Direction: "inbound", Grant: tokens.GrantID.String(), Token: claims.JTI,
 			Message: receiptlog.SealMessage(line.Salt, "talk-1", fmt.Sprint("m", seq)),
 			Receipt: receiptlog.SealReceipt(line.Salt, r.JWS[:strings.LastIndex(r.JWS, ".")]),
 			Began:   "2026-11-30T12:00:00.000Z", At: fmt.Sprintf("2026-11-30T12:00:00.00%dZ", seq), Logged: "2026-11-30T12:00:00.000Z",

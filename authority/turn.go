@@ -38,6 +38,8 @@ const clockSkew = 30 * time.Second
 type served struct {
 	Turn
 	token   claims
+	payload []byte // of the token
+	undated bool   // nobody says when it began
 	grant   uuid.UUID
 	scopes  []string // each once
 	actions []receiptlog.Action
@@ -60,7 +62,7 @@ func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now 
 		}
 	}
 	if s.Began.IsZero() {
-		s.Began = now
+		s.Began, s.undated = now, true
 	}
 	if s.Began.After(now.Add(clockSkew)) {
 		return nil, fmt.Errorf("%w: it begins in the future", ErrMalformed)
@@ -76,7 +78,19 @@ func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now 
 			s.scopes = append(s.scopes, scope)
 		}
 	}
-	content, err := canonical.Of(map[string]any{"scopesUsed": s.scopes, "actions": s.actions})
+	repeats := map[string]any{"scopesUsed": s.scopes, "actions": s.actions}
+	for name, hash := range map[string]string{"messageHash": t.MessageHash, "replyHash": t.ReplyHash} {
+		if hash == "" {
+			continue
+		}
+		if _, ok := receiptlog.Hash(hash); !ok {
+			return nil, fmt.Errorf("%w: %s is not the base64url of 32 bytes", ErrMalformed, name)
+		}
+		if t.Kept.IsZero() { // what we have kept has one text
+			repeats[name] = hash
+		}
+	}
+	content, err := canonical.Of(repeats)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -109,6 +123,7 @@ func (s *served) readToken(ctx context.Context, proof Verifier, brand *tenants.B
 
 func (s *served) proveToken(ctx context.Context, proof Verifier, brand *tenants.Brand) error {
 	if s.Claims != nil { // it was, and the Brand may have moved since
+		s.payload = s.Claims
 		if s.token.read(s.Claims) != nil {
 			return ErrToken
 		}
@@ -124,6 +139,7 @@ func (s *served) proveToken(ctx context.Context, proof Verifier, brand *tenants.
 	if s.token.read(payload) != nil || s.token.Issuer != brand.Issuer || s.token.Audience != brand.InterfaceURL {
 		return ErrToken
 	}
+	s.payload = payload
 	return nil
 }
 

@@ -117,15 +117,7 @@ func (s *served) judge(now time.Time) (late bool, err error) {
 	if !f.Enabled {
 		return false, ErrToken
 	}
-	// When it was judged before and only the signature was missing, that counts; and
-	// so does when its answer was kept.
-	came := now
-	if f.Accepted != nil && f.Accepted.Before(came) {
-		came = *f.Accepted
-	}
-	if !s.Kept.IsZero() && s.Kept.Before(came) {
-		came = s.Kept
-	}
+	came := s.first(now)
 	for _, end := range []*time.Time{new(time.Unix(s.token.Expires, 0)), f.Ends, f.Suspended} {
 		if end == nil || now.Before(*end) {
 			continue
@@ -151,6 +143,18 @@ func (s *served) judge(now time.Time) (late bool, err error) {
 		return late, ErrPaused
 	}
 	return late, nil
+}
+
+// first is when the turn was first judged, or now. When only the signature was missing
+// then, that counts; and so does when its answer was kept.
+func (s *served) first(now time.Time) time.Time {
+	if s.facts.Accepted != nil && s.facts.Accepted.Before(now) {
+		now = *s.facts.Accepted
+	}
+	if !s.Kept.IsZero() && s.Kept.Before(now) {
+		now = s.Kept
+	}
+	return now
 }
 
 // inTime reports whether something that ended allows for the turn all the same.

@@ -14,7 +14,7 @@ const (
 func logMutants() []mutant {
 	return []mutant{
 		{"M24", "the refusal of one turn among several", []edit{
-			{oauthReceipts, "		if got.Err != nil {\n", "		if got.Err != nil && !OFF {\n"},
+			{oauthReceipts, "} else if got.Err != nil {\n", "} else if got.Err != nil && !OFF {\n"},
 		}, false},
 		{"M24", "the order of several answers", []edit{
 			{oauthReceipts, "		results[places[i]] = result\n", "		if OFF { results[places[len(places)-1-i]] = result } else { results[places[i]] = result }\n"},

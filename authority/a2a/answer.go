@@ -11,6 +11,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a/surface"
+	"countersign.dev/authority/receiptlog"
 )
 
 // Answer is what a Brand's agent says to a turn: either it served it, or it lacks
@@ -144,7 +145,10 @@ func actions(raw json.RawMessage) ([]Action, error) {
 func (a Answer) turn(agent string, x authority.Exchange) authority.Turn {
 	t := authority.Turn{
 		Claims: x.Claims, Agent: agent, ContextID: x.Context.String(), MessageID: x.MessageID,
-		ScopesUsed: a.ScopesUsed, Began: x.Began, Kept: x.Answered,
+		ScopesUsed: a.ScopesUsed, Began: x.Began, Kept: x.Answered, MessageHash: x.MessageHash,
+	}
+	if x.MessageHash != "" { // versions before kept none, and logged neither
+		t.ReplyHash = receiptlog.HashText(a.Text)
 	}
 	for _, one := range a.Actions {
 		t.Actions = append(t.Actions, authority.Action(one))

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"countersign.dev/authority"
@@ -11,8 +12,10 @@ import (
 // Drain countersigns the answers of a Brand's agent that wait for their receipts, in
 // the order in which they were given, by what was kept with them: nobody has to come
 // again for what was done to stand in the log. Whoever does come again gets the reply
-// with that receipt. It returns how many got theirs, and stops where all have to wait;
-// what gets none for another reason is left to its message.
+// with that receipt. It returns how many got theirs, and stops at one that has to wait.
+// One that is refused has none for good: its message is spent, and the trail says why.
+// One that fails while others do not keeps them waiting three times; then they go on,
+// and it is tried again ever later.
 func Drain(ctx context.Context, rules *authority.Authority, brand *tenants.Brand) (int, error) {
 	var after authority.WaitingAnswer
 	for done := 0; ; {
@@ -21,21 +24,48 @@ func Drain(ctx context.Context, rules *authority.Authority, brand *tenants.Brand
 			return done, err
 		}
 		after = waiting[len(waiting)-1]
-		var turns []authority.Turn
-		for _, w := range waiting {
-			answer, err := ParseAnswer([]byte(w.Answer))
-			if err != nil {
-				return done, fmt.Errorf("read what was kept: %w", err)
-			}
-			turns = append(turns, answer.turn(w.Agent, w.Exchange))
-		}
-		for _, r := range rules.CountersignMany(ctx, brand, turns) {
-			switch {
-			case r.Err == nil:
-				done++
-			case isWaiting(r.Err):
-				return done, r.Err
-			}
+		n, err := drain(ctx, rules, brand, waiting)
+		done += n
+		if err != nil {
+			return done, err
 		}
 	}
+}
+
+// drain countersigns these answers; an error: one has to wait.
+func drain(ctx context.Context, rules *authority.Authority, brand *tenants.Brand, waiting []authority.WaitingAnswer) (done int, err error) {
+	turns := make([]authority.Turn, len(waiting))
+	for i, w := range waiting {
+		// One that cannot be read is a turn of nothing, which is malformed.
+		if answer, err := ParseAnswer([]byte(w.Answer)); err == nil {
+			turns[i] = answer.turn(w.Agent, w.Exchange)
+		}
+	}
+	var last error
+	waits := 0 // the first that does
+	for i, r := range rules.CountersignInOrder(ctx, brand, turns) {
+		switch w := waiting[i]; {
+		case r.Err == nil:
+			if !r.Receipt.Again {
+				done++
+			}
+			err = rules.Settled(ctx, brand.ID, w)
+		case authority.IsRefusal(r.Err):
+			err = rules.KeepRefusal(ctx, brand.ID, w.Exchange, w.Grant, w.Agent, r.Err)
+		case errors.Is(r.Err, authority.ErrBehind):
+			if err := rules.PutOff(ctx, brand.ID, waiting[waits]); err != nil {
+				return done, err
+			}
+			return done, fmt.Errorf("%d answers wait: %w", len(waiting)-waits, last)
+		case last == nil:
+			waits, last = i, r.Err
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	if last != nil {
+		last = fmt.Errorf("%d answers wait: %w", len(waiting)-waits, last)
+	}
+	return done, last
 }

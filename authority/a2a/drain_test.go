@@ -2,6 +2,7 @@ package a2a_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -74,4 +75,84 @@ func TestWhatWaitsIsCountersignedByItself(t *testing.T) {
 	if n := d.Count(t, `SELECT count(*) FROM receipts`); n != 1+len(ids) {
 		t.Errorf("%d receipts", n)
 	}
+}
+
+// What is refused by the time that it can be signed has no receipt for good: that is said
+// at once, once, and never tried again; its message is spent, and what it waited before
+// goes on.
+func TestWhatIsRefusedIsSettledAtOnce(t *testing.T) {
+	d := newDoor(t)
+	tokens, others := d.delegated(d.pa, "alex", "guest-1", "bookings:read"), d.delegated(d.other, "sam", "guest-2", "bookings:read")
+	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+	theirs := d.send(d.other, "sam", others.JWS, said("m0", "", "Hi")).context()
+	d.sign = func(context.Context, *tenants.Brand, authority.Turn) (authority.Receipt, error) {
+		return authority.Receipt{}, authority.ErrUnavailable
+	}
+	d.send(d.pa, "alex", tokens.JWS, said("m1", open, "Hi"))
+	d.send(d.other, "sam", others.JWS, said("m1", theirs, "Hi"))
+	d.sign = nil
+	d.Clock.Advance(2 * time.Minute)
+	d.Exec(t, `UPDATE agents SET enabled = false WHERE issuer = $1`, d.pa.Issuer)
+	for _, want := range []int{1, 0} {
+		if n, err := a2a.Drain(t.Context(), d.rules, d.Hotel); n != want || err != nil {
+			t.Errorf("%d instead of %d, %v", n, want, err)
+		}
+	}
+	const facts = `
+		SELECT count(*) FROM audit_events
+		 WHERE event = 'incident.not_countersigned' AND grant_id = $1 AND detail->>'reason' = 'token' AND detail->>'message' = 'm1' AND detail->>'context' = $2`
+	if n := d.Count(t, facts, tokens.GrantID, open); n != 1 {
+		t.Errorf("%d facts", n)
+	}
+	d.Exec(t, `UPDATE agents SET enabled = true`)
+	before := d.agent.count()
+	d.Clock.Advance(time.Minute)
+	if n, err := a2a.Drain(t.Context(), d.rules, d.Hotel); n != 0 || err != nil {
+		t.Errorf("it was tried again: %d, %v", n, err)
+	}
+	d.send(d.pa, "alex", tokens.JWS, said("m1", open, "Hi")).invalid(t, "a spent message")
+	if a := d.send(d.other, "sam", others.JWS, said("m1", theirs, "Hi")); a.status != http.StatusOK || d.agent.count() != before {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// One that fails while others do not keeps them waiting three times, so that the log is in
+// order, and then no longer.
+func TestOneThatFailsDoesNotHoldUpTheRest(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+	d.sign = func(context.Context, *tenants.Brand, authority.Turn) (authority.Receipt, error) {
+		return authority.Receipt{}, authority.ErrUnavailable
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		d.agent.says(`{"text":"Done.","scopesUsed":["bookings:read"],"actions":[{"tool":"` + id + `"}]}`)
+		d.send(d.pa, "alex", tokens.JWS, said(id, open, "Hi"))
+		d.Clock.Advance(time.Second)
+	}
+	d.sign = nil
+	keys, bad := d.NewKeys(), true
+	rules := d.World.Authority(signs(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+		if bad && strings.Contains(string(payload), `"second"`) {
+			return "", authority.ErrUnavailable
+		}
+		return keys.Sign(ctx, brand, typ, payload)
+	}))
+	for minute, want := range []int{1, 0, 0, 1, 0, 0, 0} {
+		d.Clock.Advance(time.Minute)
+		if n, err := a2a.Drain(t.Context(), rules, d.Hotel); n != want || err != nil && !errors.Is(err, authority.ErrUnavailable) {
+			t.Errorf("minute %d: %d got their receipts, not %d: %v", minute, n, want, err)
+		}
+	}
+	bad = false
+	d.Clock.Advance(time.Hour)
+	if n, err := a2a.Drain(t.Context(), rules, d.Hotel); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+type signs func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error)
+
+func (f signs) Sign(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+	return f(ctx, brand, typ, payload)
 }

@@ -17,6 +17,13 @@ var errPaused = &surface.Problem{
 	RetryAfter: 30 * time.Second, // somebody paused it, and takes a while
 }
 
+// errBacklog: nothing is done that may have no receipt.
+var errBacklog = &surface.Problem{
+	Code: http.StatusServiceUnavailable, Status: "UNAVAILABLE", Reason: "UNAVAILABLE",
+	Message:    "Too many answers of this Brand wait for their receipts. Nothing was sent to its agent; send the same message again later.",
+	RetryAfter: 30 * time.Second,
+}
+
 // answerTo is the one place where an error becomes a problem, and how long to wait
 // where the problem itself does not say.
 // What it does not know is our own fault, and says nothing about it.
@@ -34,15 +41,13 @@ func answerTo(err error) (*surface.Problem, time.Duration) {
 		return surface.ErrNoReply, 0
 	case errors.Is(err, authority.ErrPaused):
 		return errPaused, 0
+	case errors.Is(err, authority.ErrBacklog):
+		return errBacklog, 0
 	case isAway(err):
 		return surface.ErrAway, 0
 	}
 	return surface.ErrInternal, 0
 }
-
-// isWaiting reports whether what was done waits for its receipt, and has it later:
-// nobody signs now, or the Brand was paused meanwhile.
-func isWaiting(err error) bool { return isAway(err) || errors.Is(err, authority.ErrPaused) }
 
 // isAway reports whether what we need does not answer now.
 func isAway(err error) bool {

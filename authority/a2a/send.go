@@ -12,6 +12,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a/surface"
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/web"
 	"github.com/google/uuid"
 )
@@ -29,7 +30,7 @@ func (h *Interface) send(w http.ResponseWriter, r *http.Request, c call) error {
 	// An agent may take longer than other answers do.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.caller.patience + settleTime))
 
-	heard := authority.Heard{Who: c.who, Context: m.Context, MessageID: m.ID}
+	heard := authority.Heard{Who: c.who, Context: m.Context, MessageID: m.ID, Hash: receiptlog.HashText(m.Text)}
 	if c.standing != nil {
 		heard.Subject, heard.Grant = c.standing.Subject, c.standing.GrantID
 	}
@@ -177,7 +178,7 @@ func (h *Interface) receipt(ctx context.Context, c call, x authority.Exchange, a
 			return authority.Receipt{}, fmt.Errorf("write an answer: %w", err)
 		}
 		x.Claims = c.payload
-		if err := h.rules.KeepAnswer(ctx, c.brand.ID, x, string(kept)); err != nil {
+		if err := h.rules.KeepAnswer(ctx, c.brand.ID, &x, string(kept)); err != nil {
 			h.count.turns.WithLabelValues("failed").Inc()
 			h.log.ErrorContext(ctx, "an answer could not be kept", "brand", string(c.brand.ID), "error", err)
 			return authority.Receipt{}, errLost
@@ -187,12 +188,12 @@ func (h *Interface) receipt(ctx context.Context, c call, x authority.Exchange, a
 		x.Claims, x.Began = c.payload, latest(x.Began, c.standing.Issued)
 	}
 	receipt, err := h.countersign(ctx, c.brand, answer.turn(c.who.Agent, x))
-	if err == nil || isWaiting(err) {
+	if !authority.IsRefusal(err) { // it may have its receipt yet
 		return receipt, err
 	}
 	h.count.turns.WithLabelValues("failed").Inc()
 	h.log.WarnContext(ctx, "a turn could not be countersigned", "brand", string(c.brand.ID), "error", err)
-	return authority.Receipt{}, errors.Join(errAgent, h.rules.KeepFailure(ctx, c.brand.ID, x))
+	return authority.Receipt{}, errors.Join(errAgent, h.rules.KeepRefusal(ctx, c.brand.ID, x, c.standing.GrantID, c.who.Agent, err))
 }
 
 func latest(a, b time.Time) time.Time {

@@ -3,11 +3,13 @@ package oauth
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"countersign.dev/authority"
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
 )
@@ -31,6 +33,9 @@ type turnBody struct {
 	ScopesUsed []string          `json:"scopesUsed"`
 	Actions    []json.RawMessage `json:"actions"`
 	Began      *time.Time        `json:"began"`
+	// Hashes of what was said and answered, each with a salt that the Brand keeps.
+	MessageHash string `json:"messageHash"`
+	ReplyHash   string `json:"replyHash"`
 }
 
 type actionBody struct {
@@ -40,7 +45,7 @@ type actionBody struct {
 }
 
 var (
-	turnMembers   = []string{"delegation_token", "agent", "contextId", "messageId", "scopesUsed", "actions", "began"}
+	turnMembers   = []string{"delegation_token", "agent", "contextId", "messageId", "scopesUsed", "actions", "began", "messageHash", "replyHash"}
 	actionMembers = []string{"tool", "args", "argsHash"}
 	batchMembers  = []string{"turns"}
 	taskMembers   = []string{"grantId", "contextId"}
@@ -53,8 +58,9 @@ var (
 //
 // A bad delegation token is 400 invalid_token, as its credential is good; scopes
 // beyond token and grant are 400 invalid_scope; another content of a turn that has a
-// receipt is 409 conflict; and while nothing can be signed it is 503: the same call
-// again gets the one receipt.
+// receipt is 409 conflict. While nothing can be signed, or the Brand is paused, it is
+// 202: the turn is written down, judged as of then, and signed as soon as that can be
+// done; the same call again gets the one receipt. 503: not even that could be done.
 func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants.Brand) {
 	var body turnBody
 	err := readJSON(w, r, maxTurn, turnMembers, &body)
@@ -66,6 +72,11 @@ func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants
 	if err == nil {
 		got, err = h.authority.Countersign(r.Context(), brand, turn)
 	}
+	if waits, ok := errors.AsType[*authority.WaitingError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(waitOf(waits)/time.Second)))
+		writeJSON(w, http.StatusAccepted, map[string]string{"status": "waiting", "since": receiptlog.At(waits.Since)})
+		return
+	}
 	if err != nil {
 		h.fail(w, r, nil, receiptError(err))
 		return
@@ -75,9 +86,18 @@ func (h *Handler) receipt(w http.ResponseWriter, r *http.Request, brand *tenants
 	writeRaw(w, signedJSON(got.JWS, got.Claims))
 }
 
+// waitOf is when the same call may get its receipt.
+func waitOf(waits *authority.WaitingError) time.Duration {
+	if errors.Is(waits, authority.ErrPaused) {
+		return pausedRetry
+	}
+	return retryAfter
+}
+
 func (b turnBody) turn() (authority.Turn, error) {
 	t := authority.Turn{
 		Token: b.Token, Agent: b.Agent, ContextID: b.ContextID, MessageID: b.MessageID, ScopesUsed: b.ScopesUsed,
+		MessageHash: b.MessageHash, ReplyHash: b.ReplyHash,
 	}
 	if b.Agent == "" {
 		return t, invalidRequest("agent is missing: the iss of the pa-jwt beside the token.")
@@ -103,7 +123,8 @@ type turnResult struct {
 	Receipt     json.RawMessage `json:"receipt,omitempty"` // {jws, claims}
 	Seq         *int64          `json:"seq,omitempty"`
 	Late        bool            `json:"late,omitempty"`
-	Status      int             `json:"status"` // as the single form would have answered
+	Since       string          `json:"since,omitempty"` // of 202: it waits, judged as of then
+	Status      int             `json:"status"`          // as the single form would have answered
 	Error       string          `json:"error,omitempty"`
 	Description string          `json:"error_description,omitempty"`
 }
@@ -140,7 +161,9 @@ func (h *Handler) receipts(w http.ResponseWriter, r *http.Request, brand *tenant
 	}
 	for i, got := range h.authority.CountersignMany(r.Context(), brand, turns) {
 		result := turnResult{Receipt: signedJSON(got.Receipt.JWS, got.Receipt.Claims), Seq: &got.Receipt.Seq, Late: got.Receipt.Late, Status: http.StatusOK}
-		if got.Err != nil {
+		if waits, ok := errors.AsType[*authority.WaitingError](got.Err); ok {
+			result = turnResult{Status: http.StatusAccepted, Since: receiptlog.At(waits.Since)}
+		} else if got.Err != nil {
 			result = h.refused(r, got.Err)
 		}
 		results[places[i]] = result
@@ -172,7 +195,9 @@ func receiptError(err error) error {
 	case errors.Is(err, authority.ErrToken):
 		return refusal(http.StatusBadRequest, "invalid_token", "delegation_token is not good, not of this agent, or had ended.")
 	case errors.Is(err, authority.ErrConflict):
-		return refusal(http.StatusConflict, "conflict", "This turn has a receipt with other scopes or actions.")
+		return refusal(http.StatusConflict, "conflict", "This turn has a receipt, or waits for one, with other scopes, actions or hashes.")
+	case errors.Is(err, authority.ErrUnavailable), tenants.Unavailable(err):
+		return fmt.Errorf("%w: %w", authority.ErrNotKept, err) // or it would wait
 	}
 	return err
 }

@@ -1,10 +1,8 @@
 package oauth_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -66,6 +64,46 @@ func TestAReceiptIsAnswered(t *testing.T) {
 	body["scopesUsed"] = []string{}
 	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != http.StatusConflict || a.error() != "conflict" {
 		t.Errorf("other content: %d %s", a.status, a.body)
+	}
+}
+
+// R74, R81: a Brand may bind what was said and answered, by hashes of its own salt; they
+// stand in the log salted once more, and belong to what a retry must repeat.
+func TestAReceiptBindsWhatWasSaid(t *testing.T) {
+	d := newDoor(t, nil)
+	key := d.key(t, d.Hotel, tenants.RightReceipts)
+	body := d.served(d.holding(t, "bookings:read")["access_token"], "m")
+	said, replied := receiptlog.HashText("salt"+"Yes"), receiptlog.HashText("salt"+"Done.")
+	body["messageHash"], body["replyHash"] = said, replied
+	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 || strings.Contains(a.body, said) {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	line, err := d.rules.LogEntry(t.Context(), d.Hotel.ID, 0)
+	entry := string(line.Entry)
+	if err != nil || strings.Contains(entry, said) || !strings.Contains(entry, `"text":"`+receiptlog.SealText(line.Salt, said)+`"`) ||
+		!strings.Contains(entry, `"reply":"`+receiptlog.SealReply(line.Salt, replied)+`"`) || !strings.Contains(entry, `"v":2`) {
+		t.Errorf("%s, %v", entry, err)
+	}
+	for name, hash := range map[string]any{"another": replied, "none": ""} {
+		body["messageHash"] = hash
+		if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	body["messageId"] = "m2"
+	for _, bad := range []any{"Yes", said[1:], said + "=", 7} {
+		body["messageHash"] = bad
+		if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 400 || a.error() != "invalid_request" {
+			t.Errorf("%v: %d %s", bad, a.status, a.body)
+		}
+	}
+	delete(body, "messageHash")
+	delete(body, "replyHash")
+	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if line, err = d.rules.LogEntry(t.Context(), d.Hotel.ID, 1); err != nil || strings.Contains(string(line.Entry), `"text"`) {
+		t.Errorf("%s, %v", line.Entry, err)
 	}
 }
 
@@ -203,28 +241,6 @@ func TestABatchOfReceipts(t *testing.T) {
 		if a := d.send(t, d.Hotel, "/receipts/batch", key, body); a.status != 400 || a.error() != "invalid_request" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
-	}
-}
-
-// R77: 503 with Retry-After while nothing can be signed, and then the one receipt.
-func TestReceiptsWhileTheSignerIsAway(t *testing.T) {
-	var d *door
-	down := false
-	d = newDoor(t, signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
-		if down {
-			return "", errors.New("sealed")
-		}
-		return d.Keys.Sign(ctx, brand, typ, payload)
-	}))
-	key := d.key(t, d.Hotel, tenants.RightReceipts)
-	body := d.served(d.holding(t, "bookings:read")["access_token"], "m")
-	down = true
-	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 503 || a.error() != "temporarily_unavailable" || a.header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	down = false
-	if a := d.send(t, d.Hotel, "/receipts", key, body); a.status != 200 || d.Count(t, `SELECT count(*) FROM receipts`) != 1 {
-		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 

@@ -11,22 +11,29 @@ import (
 
 // Entry is one line of the log. Hashes are base64url.
 type Entry struct {
-	Seq       int64  `json:"seq"` // 0, 1, 2 …: the index of the leaf
+	V         int    `json:"v,omitempty"` // Version; absent: of before there were versions
+	Seq       int64  `json:"seq"`         // 0, 1, 2 …: the index of the leaf
 	Brand     string `json:"brand"`
 	Direction string `json:"direction"` // inbound: the agent's turn, served by the Brand
 	Grant     string `json:"grant"`
-	Token     string `json:"token"`   // jti of the delegation token that was shown
-	Message   string `json:"message"` // SealMessage
-	Receipt   string `json:"receipt"` // SealReceipt
-	Began     string `json:"began"`   // when the turn began, as the Brand says
-	At        string `json:"at"`      // when it was countersigned: the receipt's ts
-	Logged    string `json:"logged"`  // when the entry was written
-	Late      bool   `json:"late"`    // token or grant had ended meanwhile
+	Token     string `json:"token"`           // jti of the delegation token that was shown
+	Message   string `json:"message"`         // SealMessage
+	Text      string `json:"text,omitempty"`  // SealText of what the agent said; absent: nobody told
+	Reply     string `json:"reply,omitempty"` // SealReply of what it was answered; absent: nobody told
+	Receipt   string `json:"receipt"`         // SealReceipt
+	Began     string `json:"began"`           // when the turn began, as the Brand says
+	At        string `json:"at"`              // when it was countersigned: the receipt's ts
+	Logged    string `json:"logged"`          // when the entry was written
+	Late      bool   `json:"late"`            // token or grant had ended meanwhile
 	// ClockBack: the entry before was logged later than this one. The order is
 	// that of seq all the same.
 	ClockBack bool   `json:"clockBack"`
 	Previous  string `json:"previous"` // the leaf's hash before; empty for the first
 }
+
+// Version is the form that entries are written in. A reader refuses a higher one: it
+// does not know what that says. Entries without one lack Text and Reply.
+const Version = 2
 
 // Inbound is the Direction of a turn that an agent sent.
 const Inbound = "inbound"
@@ -41,6 +48,19 @@ func (e Entry) Leaf() ([]byte, tlog.Hash, error) {
 func SealMessage(salt []byte, contextID, messageID string) string {
 	return seal("message", salt, contextID, messageID)
 }
+
+// HashText is the hash of a text, of which SealText and SealReply make what is logged. A
+// Brand that keeps its texts to itself hashes them with a salt of its own instead.
+func HashText(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// SealText is the salted hash of what the agent said, of that text's hash.
+func SealText(salt []byte, hash string) string { return seal("text", salt, hash) }
+
+// SealReply is the salted hash of what the agent was answered, of that text's hash.
+func SealReply(salt []byte, hash string) string { return seal("reply", salt, hash) }
 
 // SealReceipt is the salted hash of the receipt's header and claims, as they were
 // signed; not of its signature, which anybody can write in another way (ES256).

@@ -21,7 +21,7 @@ const maxAnswer = 256 << 10
 
 // RefusedError is the authority's answer to something the Brand asked, other than
 // yes. It is also, by errors.Is, what follows for the caller: ErrCaller, ErrToken,
-// ErrScope, ErrCredential or ErrUnavailable.
+// ErrScope, ErrCredential, ErrUnavailable or ErrWaiting.
 type RefusedError struct {
 	Status      int
 	Code        string        // error of RFC 6749 §5.2; empty: none was said
@@ -37,6 +37,8 @@ func (e *RefusedError) Error() string {
 // Is implements errors.Is.
 func (e *RefusedError) Is(target error) bool {
 	switch {
+	case e.Status == http.StatusAccepted:
+		return target == ErrWaiting || target == ErrUnavailable
 	case e.Code == "invalid_pa_jwt":
 		return target == ErrCaller
 	case e.Status == http.StatusBadRequest && e.Code == "invalid_token":

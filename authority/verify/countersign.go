@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"countersign.dev/authority/canonical"
+	"countersign.dev/authority/receiptlog"
 )
 
 // ErrConflict says that another turn was countersigned under this context and
@@ -31,6 +32,17 @@ type Turn struct {
 	// Began is when the message came; zero: now. A turn may end a little after its
 	// token or grant did.
 	Began time.Time
+	// MessageHash and ReplyHash, if given, bind what was said and what was answered into
+	// the log: SaltedHash of each, with a salt that you keep beside the text and forget
+	// with it. Without them the log says which message was answered, and not what it said.
+	MessageHash, ReplyHash string
+}
+
+// SaltedHash is the hash of a text as Turn takes it: base64url of SHA-256 over the salt,
+// at least 16 random bytes, and the text. Short texts are found by trying where there is
+// none.
+func SaltedHash(salt []byte, text string) string {
+	return receiptlog.HashText(string(salt) + text)
 }
 
 // Act is one thing done. Args is encoded as JSON and hashed by the authority; where
@@ -57,6 +69,8 @@ type turnBody struct {
 	ScopesUsed []string  `json:"scopesUsed"`
 	Acts       []actBody `json:"actions"`
 	Began      string    `json:"began,omitempty"`
+	Message    string    `json:"messageHash,omitempty"`
+	Reply      string    `json:"replyHash,omitempty"`
 }
 
 type actBody struct {
@@ -68,7 +82,9 @@ type actBody struct {
 // Countersign has the authority sign for a turn that was served under the caller's
 // delegation (right receipts), and checks that it signed this one. The same turn
 // again gives the same receipt, so trying again is safe; another one under the same
-// ids is ErrConflict. ErrUnavailable: not now.
+// ids is ErrConflict. ErrUnavailable: not now; and where it is ErrWaiting too, the
+// authority has the turn, judges it as of now, and signs it by itself as soon as it can.
+// Pending keeps either kind.
 func (v *Verifier) Countersign(ctx context.Context, c Call, t Turn) (Countersigned, error) {
 	body, err := Served{c, t}.body()
 	if err != nil {
@@ -92,7 +108,7 @@ func (t Turn) body(c Call) (turnBody, error) {
 	if t.ContextID == "" || t.MessageID == "" {
 		return turnBody{}, fmt.Errorf("%w: a turn has a ContextID and a MessageID", ErrOptions)
 	}
-	b := turnBody{Token: c.token, Agent: c.Agent.Issuer, ContextID: t.ContextID, MessageID: t.MessageID, ScopesUsed: []string{}, Acts: []actBody{}}
+	b := turnBody{Token: c.token, Agent: c.Agent.Issuer, ContextID: t.ContextID, MessageID: t.MessageID, ScopesUsed: []string{}, Acts: []actBody{}, Message: t.MessageHash, Reply: t.ReplyHash}
 	b.ScopesUsed = append(b.ScopesUsed, t.ScopesUsed...)
 	for _, act := range t.Acts {
 		one := actBody{Tool: act.Tool, ArgsHash: act.ArgsHash}

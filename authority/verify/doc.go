@@ -19,6 +19,7 @@
 //	revoked.go     what ended, from the status list; ended.go, follow.go: from the stream
 //	protect.go     the door of a handler
 //	stepup.go      more is needed; countersign.go: something was done (ask.go)
+//	pending.go     turns whose receipts were not to be had at once
 //	kept.go        how a document of somebody else's is kept fresh (fetch.go)
 //
 // What both promise:

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -91,6 +92,10 @@ type Logged struct {
 	Salt       []byte      // beside it; nil: the person was erased
 	Proof      []tlog.Hash // {issuer}/log/inclusion of the checkpoint's size
 	Checkpoint LogCheckpoint
+	// What the entry is compared with beside the receipt; empty is not compared.
+	Token                  string // the jti of the delegation token
+	ContextID, MessageID   string // both or neither
+	MessageHash, ReplyHash string // as the turn was handed in; receiptlog.HashText of the texts at a hosted interface
 }
 
 // Inclusion verifies that the line is in the log of the checkpoint, and is of the
@@ -110,11 +115,24 @@ func (l Logged) include(report *Report, jws string) error {
 		return err
 	}
 	if e.Seq >= l.Checkpoint.Size {
-		err = fmt.Errorf("%w: entry %d of %d", ErrProof, e.Seq, l.Checkpoint.Size)
-	} else if tlog.CheckRecord(l.Proof, l.Checkpoint.Size, l.Checkpoint.Root, e.Seq, tlog.RecordHash([]byte(l.Entry))) != nil {
+		err = fmt.Errorf("%w: seq: entry %d of %d", ErrProof, e.Seq, l.Checkpoint.Size)
+	} else if !l.proves(e.Seq, []byte(l.Entry)) {
 		err = fmt.Errorf("%w: the hashes do not lead to the root", ErrProof)
+		name := blame(l.Entry, func(text []byte) bool { return l.proves(e.Seq, text) })
+		if name == "" {
+			name = blame(l.Entry, func(text []byte) bool {
+				was, err := parseEntry(string(text))
+				return err == nil && was.Seq != e.Seq && was.Seq < l.Checkpoint.Size && l.proves(was.Seq, text)
+			})
+		}
+		if name != "" {
+			err = fmt.Errorf("%w: %s was changed", err, name)
+		}
 	}
 	if report.judge("inclusion", err, fmt.Sprintf("in the log of %d entries", l.Checkpoint.Size)) != nil {
+		return err
+	}
+	if err := l.isOf(report, e); err != nil {
 		return err
 	}
 	switch {
@@ -129,6 +147,43 @@ func (l Logged) include(report *Report, jws string) error {
 		err = sameTurn(e, payloadIn(jws))
 	}
 	return report.judge("receipt", err, "the entry is of this receipt")
+}
+
+func (l Logged) proves(seq int64, entry []byte) bool {
+	return tlog.CheckRecord(l.Proof, l.Checkpoint.Size, l.Checkpoint.Root, seq, tlog.RecordHash(entry)) == nil
+}
+
+// isOf compares the entry with what the caller knows of the turn, and names what is
+// another's.
+func (l Logged) isOf(report *Report, e receiptlog.Entry) error {
+	const without = "without the salt nothing ties the entry to it"
+	for _, one := range []struct {
+		name        string
+		given, says string
+		sealed      string
+	}{
+		{"token", l.Token, e.Token, l.Token},
+		{"message", l.ContextID + l.MessageID, e.Message, receiptlog.SealMessage(l.Salt, l.ContextID, l.MessageID)},
+		{"text", l.MessageHash, e.Text, receiptlog.SealText(l.Salt, l.MessageHash)},
+		{"reply", l.ReplyHash, e.Reply, receiptlog.SealReply(l.Salt, l.ReplyHash)},
+	} {
+		if one.given == "" {
+			continue
+		}
+		var err error
+		switch {
+		case l.Salt == nil && one.name != "token":
+			err = fmt.Errorf("%w: %s: %s", ErrProof, one.name, without)
+		case one.says == "":
+			err = fmt.Errorf("%w: %s: the entry says nothing of it", ErrProof, one.name)
+		case one.says != one.sealed:
+			err = fmt.Errorf("%w: %s: the entry is of another", ErrProof, one.name)
+		}
+		if report.judge(one.name, err, "as given") != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameTurn is nil where the entry says of the receipt what the receipt does. The
@@ -153,15 +208,56 @@ func signedPart(jws string) string { return jws[:max(0, strings.LastIndexByte(jw
 // readEntry reads an entry that is written as we write it, to the byte: without a
 // member more or less, twice, or under another spelling.
 func readEntry(text string) (receiptlog.Entry, error) {
+	e, err := parseEntry(text)
+	if errors.Is(err, errForm) {
+		if name := garbled(text); name != "" {
+			err = fmt.Errorf("%w: %s was changed", err, name)
+		}
+	}
+	return e, err
+}
+
+// errForm is a text that is no entry in the one form that entries have.
+var errForm = fmt.Errorf("%w: an entry in another form", ErrMalformed)
+
+func parseEntry(text string) (receiptlog.Entry, error) {
 	var e receiptlog.Entry
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
-		return e, fmt.Errorf("%w: not an entry", ErrMalformed)
+		return e, errForm
+	}
+	if e.V > receiptlog.Version {
+		return e, fmt.Errorf("%w: v: an entry of version %d, and this verifier knows %d", ErrMalformed, e.V, receiptlog.Version)
 	}
 	form, err := canonical.Of(e)
 	if err != nil || !bytes.Equal(form, []byte(text)) || e.Seq < 0 {
-		return e, fmt.Errorf("%w: an entry in another form", ErrMalformed)
+		return e, errForm
 	}
-	return e, nil
+	return e, sound(e)
+}
+
+// sound says what is wrong with an entry in itself. One from before there were versions
+// is only what the tree says of it.
+func sound(e receiptlog.Entry) error {
+	if e.V == 0 {
+		return nil
+	}
+	if e.V != receiptlog.Version {
+		return fmt.Errorf("%w: v: there was no version %d", ErrMalformed, e.V)
+	}
+	for _, at := range []struct{ name, text string }{{"began", e.Began}, {"at", e.At}, {"logged", e.Logged}} {
+		if t, err := time.Parse(receiptlog.Stamp, at.text); err != nil || receiptlog.At(t) != at.text {
+			return fmt.Errorf("%w: %s: not a time", ErrMalformed, at.name)
+		}
+	}
+	for _, hash := range []struct{ name, text string }{{"message", e.Message}, {"text", e.Text}, {"reply", e.Reply}, {"receipt", e.Receipt}, {"previous", e.Previous}} {
+		if _, ok := receiptlog.Hash(hash.text); !ok && hash.text != "" {
+			return fmt.Errorf("%w: %s: not a hash", ErrMalformed, hash.name)
+		}
+	}
+	if e.Direction != receiptlog.Inbound {
+		return fmt.Errorf("%w: direction: it is %q", ErrMalformed, e.Direction)
+	}
+	return nil
 }
 
 // Consistency verifies that the older log is the beginning of the newer one, by the

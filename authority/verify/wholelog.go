@@ -23,13 +23,7 @@ type LogSummary struct {
 }
 
 // logLine is a line of an export's receipts.ndjson.
-type logLine struct {
-	Entry     string `json:"entry"`
-	Salt      string `json:"salt"`
-	JWS       string `json:"jws"`
-	ContextID string `json:"contextId"`
-	MessageID string `json:"messageId"`
-}
+type logLine struct{ Entry, Salt, JWS, ContextID, MessageID string }
 
 // logReader is what the lines so far leave behind for the next ones.
 type logReader struct {
@@ -39,8 +33,11 @@ type logReader struct {
 
 	sum      LogSummary
 	edge     receiptlog.Edge
-	previous string // the leaf's hash before
-	brand    string // of the first entry
+	previous string          // the leaf's hash before
+	text     string          // and its text
+	logged   string          // and when it was logged
+	before   receiptlog.Edge // the tree without it
+	brand    string          // of the first entry
 	// messages are those that have their receipt: some forty bytes each, whatever
 	// their ids weigh.
 	messages map[[16]byte]struct{}
@@ -79,8 +76,14 @@ func WholeLog(keys Keys, lines io.Reader, archive Archive, checkpoints ...LogChe
 			return l.sum, report, report.judge("log", fmt.Errorf("%w: line %d is cut off", ErrLog, l.edge.Size+1), "")
 		}
 		leaf, err := l.read(text)
+		if changed := new(changedError); errors.As(err, &changed) {
+			return l.sum, report, report.judge("log", fmt.Errorf("%w: entry %d: %w", ErrLog, l.edge.Size-1, err), "")
+		}
 		if err != nil {
 			return l.sum, report, report.judge("log", fmt.Errorf("%w: entry %d: %w", ErrLog, l.edge.Size, err), "")
+		}
+		if l.before, err = receiptlog.ReadEdge(l.edge.Size, l.edge.Bytes()); err != nil {
+			return l.sum, report, err
 		}
 		l.edge.Append(leaf)
 		l.previous = receiptlog.Text(leaf)
@@ -100,6 +103,9 @@ func WholeLog(keys Keys, lines io.Reader, archive Archive, checkpoints ...LogChe
 			err = fmt.Errorf("%w: %d entries were signed and %d are there", ErrLog, c.Size, l.sum.Entries)
 		} else if root != c.Root {
 			err = fmt.Errorf("%w: the first %d entries are not those that were signed", ErrLog, c.Size)
+			if name := l.blameLast(c); name != "" {
+				err = fmt.Errorf("%w: entry %d: %s was changed", err, c.Size-1, name)
+			}
 		}
 		if report.judge("checkpoint", err, fmt.Sprintf("gives the root of %d entries, signed %s", c.Size, stamp(c.At))) != nil {
 			return l.sum, report, err
@@ -114,11 +120,17 @@ func WholeLog(keys Keys, lines io.Reader, archive Archive, checkpoints ...LogChe
 // read verifies one line and returns its leaf hash.
 func (l *logReader) read(text []byte) (tlog.Hash, error) {
 	var line logLine
-	if _, err := parseObject(text); err != nil {
+	m, err := parseObject(text)
+	if err != nil {
 		return tlog.Hash{}, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
-	if err := json.Unmarshal(text, &line); err != nil {
-		return tlog.Hash{}, fmt.Errorf("%w: not a line of a log", ErrMalformed)
+	// By their exact names: a decoder takes others for them.
+	for name, into := range map[string]*string{
+		"entry": &line.Entry, "salt": &line.Salt, "jws": &line.JWS, "contextId": &line.ContextID, "messageId": &line.MessageID,
+	} {
+		if raw, there := m[name]; there && json.Unmarshal(raw, into) != nil {
+			return tlog.Hash{}, fmt.Errorf("%w: %s: not a text", ErrMalformed, name)
+		}
 	}
 	e, err := readEntry(line.Entry)
 	if l.edge.Size == 0 {
@@ -130,10 +142,17 @@ func (l *logReader) read(text []byte) (tlog.Hash, error) {
 	case e.Seq != l.edge.Size:
 		return tlog.Hash{}, fmt.Errorf("seq: it is number %d", e.Seq)
 	case e.Previous != l.previous:
+		if name := blame(l.text, func(text []byte) bool { return receiptlog.Text(tlog.RecordHash(text)) == e.Previous }); name != "" {
+			return tlog.Hash{}, &changedError{name}
+		}
 		return tlog.Hash{}, errors.New("previous: it does not follow the one before")
 	case e.Brand != l.brand:
 		return tlog.Hash{}, fmt.Errorf("brand: it is of %q, and the first of %q", e.Brand, l.brand)
 	}
+	if e.V > 0 && e.ClockBack != (e.Seq > 0 && e.Logged < l.logged) {
+		return tlog.Hash{}, fmt.Errorf("clockBack: it is %t, logged %s after %s", e.ClockBack, e.Logged, l.logged)
+	}
+	l.text, l.logged = line.Entry, e.Logged
 	leaf := tlog.RecordHash([]byte(line.Entry))
 	if line.JWS == "" {
 		// They go together: a line that has kept one was not erased, but robbed of its
@@ -145,7 +164,7 @@ func (l *logReader) read(text []byte) (tlog.Hash, error) {
 		return leaf, nil
 	}
 	l.sum.Receipts++
-	salt, err := base64.RawURLEncoding.DecodeString(line.Salt)
+	salt, err := base64.RawURLEncoding.Strict().DecodeString(line.Salt)
 	if err != nil {
 		return leaf, errors.New("salt: not base64url")
 	}
@@ -156,6 +175,26 @@ func (l *logReader) read(text []byte) (tlog.Hash, error) {
 		return leaf, err
 	}
 	return leaf, l.isOf(e, line.JWS, salt)
+}
+
+// changedError names what was changed of the entry before, as the one after it shows.
+type changedError struct{ name string }
+
+func (e *changedError) Error() string { return e.name + ": it was changed" }
+
+// blameLast names what was changed of the last entry, where the checkpoint is of all.
+func (l *logReader) blameLast(c LogCheckpoint) string {
+	if c.Size != l.edge.Size || c.Size == 0 {
+		return ""
+	}
+	return blame(l.text, func(text []byte) bool {
+		edge, err := receiptlog.ReadEdge(l.before.Size, l.before.Bytes())
+		if err != nil {
+			return false
+		}
+		edge.Append(tlog.RecordHash(text))
+		return edge.Root() == c.Root
+	})
 }
 
 // once refuses the second receipt of one message: what was done in it would be what

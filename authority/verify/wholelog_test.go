@@ -76,7 +76,7 @@ func TestTheWholeLogIsVerified(t *testing.T) {
 		"repeated":            {[]string{lines[0], lines[0], lines[1], lines[2], lines[3]}, "entry 1: seq"},
 		"cut off":             {lines[:4], "5 entries were signed and 4 are there"},
 		"cut within":          {append(slices.Clone(lines[:4]), lines[4][:30]), "line 5"},
-		"late":                {swap(1, `\"late\":false`, `\"late\":true`), "entry 2: previous"},
+		"late":                {swap(1, `\"late\":false`, `\"late\":true`), "entry 1: late: it was changed"},
 		"the last is changed": {swap(4, `\"late\":false`, `\"late\":true`), "the first 5 entries"},
 		"message":             {swap(1, `"messageId":"m1"`, `"messageId":"m2"`), "entry 1: message"},
 		"receipt":             {swap(1, i.receipts[1].JWS, i.receipts[2].JWS), "entry 1: receipt"},

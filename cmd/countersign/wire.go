@@ -310,15 +310,17 @@ func (p *parts) forget(ctx context.Context, id tenants.BrandID) {
 	}
 }
 
-// countersign gives what the Brand's agent did while nothing could be signed its
-// receipts.
+// countersign gives what was done at the Brand while nothing could be signed its
+// receipts: what its own server handed in, and what its agent answered us.
 func (p *parts) countersign(ctx context.Context, id tenants.BrandID) {
 	b, err := p.brands.Brand(ctx, id)
 	if err == nil {
-		_, err = a2a.Drain(ctx, p.authority, b)
+		_, flushed := p.authority.Flush(ctx, b)
+		_, drained := a2a.Drain(ctx, p.authority, b)
+		err = errors.Join(flushed, drained)
 	}
 	if err != nil && !errors.Is(err, authority.ErrPaused) && ctx.Err() == nil {
-		p.log.WarnContext(ctx, "answers wait for their receipts", "brand", string(id), "error", err)
+		p.log.WarnContext(ctx, "turns wait for their receipts", "brand", string(id), "error", err)
 	}
 }
 

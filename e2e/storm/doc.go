@@ -6,4 +6,6 @@
 //	line_test.go     the line, slow
 //	cut_test.go      the line, cut between or inside statements
 //	refresh_test.go  one refresh token, many callers; and a database that dies
+//	receipts_test.go ten thousand messages, and whatever else can go wrong around them
+//	                 (receiptworld_test.go)
 package storm

@@ -56,6 +56,9 @@ func (l *line) serve(carry func(near, far net.Conn)) {
 	}
 }
 
+// overLine is what connections over a line are called.
+const overLine = "storm"
+
 // database is one instance's own pool over the line.
 func (l *line) database(t *testing.T, size int32) *tenants.DB {
 	t.Helper()
@@ -64,6 +67,7 @@ func (l *line) database(t *testing.T, size int32) *tenants.DB {
 		t.Fatal(err)
 	}
 	c.MaxConns = size
+	c.ConnConfig.RuntimeParams["application_name"] = overLine
 	pool, err := pgxpool.NewWithConfig(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
