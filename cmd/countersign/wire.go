@@ -198,7 +198,9 @@ func (p *parts) routes(verifier *agent.Verifier, front frontDoor, now func() tim
 	mux.Handle("/a2a/", http.NotFoundHandler())
 	mux.Handle("/.well-known/", http.NotFoundHandler())
 	mux.Handle("GET "+static.Prefix, static.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	alive := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /livez", alive)
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("/", web.Chain(people, web.Recover(p.log, p.consent.Failed), web.PageHeaders, origin.Handler))
 
