@@ -61,15 +61,18 @@ var domainStates = map[string][2]string{
 	"lost":    {"console.domains.lost", "bad"},
 }
 
-// trouble words what was found where the proof should be, and says in which
-// language it is: what a network says is passed on as it came.
-func (v *visit) trouble(d tenants.Domain) (text, lang string) {
-	file, record, ok := strings.Cut(d.Trouble, "; TXT "+d.Record()+": ")
-	file, at := strings.CutPrefix(file, d.FileURL()+": ")
-	if !ok || !at {
-		return d.Trouble, english
+// trouble words what was found at each place where a proof should be, and says in
+// which language it is: what a network says is passed on as it came.
+func (v *visit) trouble(found string) (text, lang string) {
+	parts := strings.Split(found, "; ")
+	for i, part := range parts {
+		place, reason, ok := strings.Cut(part, ": ")
+		if !ok {
+			return found, english
+		}
+		parts[i] = place + ": " + v.lacking(reason)
 	}
-	return d.FileURL() + ": " + v.lacking(file) + "; TXT " + d.Record() + ": " + v.lacking(record), v.lang.Tag
+	return strings.Join(parts, "; "), v.lang.Tag
 }
 
 func (v *visit) lacking(reason string) string {
@@ -95,7 +98,7 @@ func (v *visit) domainCard(d tenants.Domain) pages.DomainCard {
 		FoundAs: v.text("console.domains.found"),
 		Publish: v.publications(d.Token, d),
 	}
-	c.Found, c.Lang = v.trouble(d)
+	c.Found, c.Lang = v.trouble(d.Trouble)
 	switch {
 	case d.FailingSince != nil:
 		c.Since = v.say("console.domains.failing.since", "date", v.date(*d.FailingSince))
