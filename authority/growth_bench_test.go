@@ -2,20 +2,23 @@ package authority_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strconv"
 	"testing"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/events"
 	"countersign.dev/e2e/bench/crowd"
 	"countersign.dev/e2e/bench/yardstick"
+	"countersign.dev/tenants"
 )
 
 // BenchmarkGrowth asks whether what agents and Brands wait for gets dearer with the
 // grants that a Brand has. Whose turn it is jumps through all of them.
 func BenchmarkGrowth(b *testing.B) {
 	w := authoritytest.New(b)
-	a := w.Authority(nil)
+	a := told(b, w)
 	trip := yardstick.RoundTrip(w.DB.Pool())
 	grown := 0
 	for _, size := range []struct {
@@ -60,6 +63,8 @@ func BenchmarkGrowth(b *testing.B) {
 					left = 500
 					w.Exec(b, `UPDATE grants SET ended_at = NULL, end_reason = NULL WHERE ended_at IS NOT NULL`)
 					w.Exec(b, `UPDATE status_entries SET invalid_at = NULL WHERE invalid_at IS NOT NULL`)
+					w.Exec(b, `DELETE FROM river_job`) // nobody delivers here
+					w.Exec(b, `DELETE FROM webhook_deliveries`)
 					b.StartTimer()
 				}
 				n := next()
@@ -72,6 +77,24 @@ func BenchmarkGrowth(b *testing.B) {
 		w.Exec(b, `DELETE FROM refresh_tokens WHERE generation > 0`)
 		w.Exec(b, `UPDATE refresh_tokens SET used_at = NULL WHERE used_at IS NOT NULL`)
 	}
+}
+
+// told are the rules as they run: whoever ends a grant writes to the outbox that a
+// receiver of the Brand is to hear of it.
+func told(b *testing.B, w *authoritytest.World) *authority.Authority {
+	b.Helper()
+	edit := w.Authority(nil).Editor(authority.ByUpkeep())
+	courier, err := events.NewCourier(events.Config{
+		DB: w.DB, Sealer: w.Master, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), AllowLoopback: true, Edit: edit,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, _, err = tenants.CreateWebhook(b.Context(), edit, w.Master, tenants.Site{AllowLoopback: true}, w.Hotel.ID, tenants.WebhookDraft{URL: "http://127.0.0.1:9/hook"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return authority.New(authority.Config{DB: w.DB, Signer: w.NewKeys(), Verifier: w.Keys, Master: w.Master, Now: w.Clock.Now, Announce: courier.Announce})
 }
 
 // token is what the n-th holder's access token says.

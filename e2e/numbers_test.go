@@ -25,7 +25,9 @@ var owed = map[string]string{
 		"67 68 70 71 73 74 76 77 " + // signing keys, JWKS, Vault
 		"78 79 81 82 84 86 88 " + // inbound JWTs
 		"90 92 94-96 98 99 " + // Brands apart, and their life
-		"100 103-105", // parsing
+		"100 103-105 " + // parsing
+		"108 110-113 " + // the machine room: connections, migrations, clocks, time-outs
+		"114 115 117", // pages
 	"M": "1-24",
 	"R": "1-41 43-86",
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 )
@@ -16,12 +16,13 @@ import (
 // upRiver brings the tables of river, the job queue, to the version that is
 // compiled in, and gives the service what it needs of them: rows, not tables.
 // River keeps the steps in its own code, so they stand in no file of ours.
-func upRiver(ctx context.Context, ownerURL string) error {
+func upRiver(ctx context.Context, ownerURL string, log *slog.Logger) error {
 	c, err := pgxpool.ParseConfig(ownerURL)
 	if err != nil {
 		return fmt.Errorf("open database for the job queue: %w", err)
 	}
 	c.MaxConns = 2 // one holds the lock, the other works
+	bound(c.ConnConfig.RuntimeParams)
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return fmt.Errorf("open database for the job queue: %w", err)
@@ -33,21 +34,29 @@ func upRiver(ctx context.Context, ownerURL string) error {
 	}
 	// River brings no lock of its own. Each version is a transaction, since a
 	// later one uses enum values that a former one adds; so the lock is a session's.
-	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		const lock = `SELECT pg_advisory_lock(hashtext('countersign river'))`
-		const unlock = `SELECT pg_advisory_unlock(hashtext('countersign river'))`
-		if _, err := conn.Exec(ctx, lock); err != nil {
-			return fmt.Errorf("wait for another migrator: %w", err)
-		}
-		defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), unlock) }() // the session ends anyway
-		if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-			return fmt.Errorf("apply the job queue's migrations: %w", err)
-		}
-		return grantRiver(ctx, conn.Conn())
-	})
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("open database for the job queue: %w", err)
+	}
+	defer conn.Close()
+	one := turns{log}
+	if err := one.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _ = one.SessionUnlock(context.WithoutCancel(ctx), conn) }() // the session ends anyway
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("apply the job queue's migrations: %w", err)
+	}
+	if _, err := pool.Exec(ctx, riverGrants); err != nil {
+		return fmt.Errorf("let the service use the job queue: %w", err)
+	}
+	return nil
 }
 
-// riverGrants are rights on all tables of river but its own record of versions.
+// riverGrants are rights on all tables of river; its own record of versions may be
+// read.
 const riverGrants = `
 	DO $$
 	DECLARE t text;
@@ -61,15 +70,9 @@ const riverGrants = `
 		          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'S' AND relname LIKE 'river\_%' LOOP
 			EXECUTE format('GRANT USAGE ON SEQUENCE %I TO countersign_app', t);
 		END LOOP;
+		GRANT SELECT ON river_migration TO countersign_app;
 	END
 	$$`
-
-func grantRiver(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, riverGrants); err != nil {
-		return fmt.Errorf("let the service use the job queue: %w", err)
-	}
-	return nil
-}
 
 // RiverKey names the state that upRiver leads to: another version of river, or
 // other rights, make another key.

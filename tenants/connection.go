@@ -144,10 +144,13 @@ func (p *Problems) issuer(raw string, site Site) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || len(raw) > longestURL || strings.ContainsAny(raw, "?#"):
 		p.add("issuer", "is no issuer URL", "copy the issuer from the provider's own pages, such as https://login.example.com")
+		p.kind(NoIssuer)
 	case strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/.well-known/openid-configuration"):
 		p.add("issuer", "is the address of the discovery document", "take away /.well-known/openid-configuration")
+		p.kind(DiscoveryURL)
 	case u.Scheme != "https" && (u.Scheme != "http" || !site.AllowLoopback || !loopback(u.Hostname())):
 		p.add("issuer", "is not https", "begin it with https://")
+		p.kind(NoHTTPS)
 	}
 }
 
@@ -157,13 +160,16 @@ func (d ConnectionDraft) checkProvider(p *Problems) {
 	p.words("subject_claim", d.SubjectClaim, 1, longest)
 	if strings.EqualFold(d.SubjectClaim, "email") {
 		p.add("subject_claim", "is an e-mail address, which somebody else may have one day, with all that was allowed under it (R68)", "name a claim that never moves to another person")
+		p.kind(MailSubject)
 	}
 	p.oneOf("auth", d.Auth, AuthSecret, AuthPrivateKey)
 	if d.Auth == AuthPrivateKey && d.Secret != "" {
 		p.add("client_secret", "is of no use with private_key_jwt", "leave it out: the key is made here, its public half is published")
+		p.kind(SecretAndKey)
 	}
 	if len(d.Secret) > 4*longest {
 		p.add("client_secret", "is longer than any real one", "copy the secret alone")
+		p.kind(LongSecret)
 	}
 	p.oneOf("prompt", d.Prompt, "", "login", "consent", "select_account")
 	if d.MaxAge != nil {
@@ -171,16 +177,19 @@ func (d ConnectionDraft) checkProvider(p *Problems) {
 	}
 	if len(d.Scopes) > mostScopes {
 		p.add("scopes", "are too many", "name "+count(mostScopes)+" at most")
+		p.kind(TooMany, count(mostScopes))
 	}
 	for _, s := range d.Scopes {
 		if !scopeForm.MatchString(s) {
 			p.add("scopes", "hold something that is no scope", "give single words, such as openid and email")
+			p.kind(NoScopeWord)
 			break
 		}
 	}
 	for _, o := range []struct{ field, value string }{{"jwks_uri", d.JWKSURI}, {"login_url", d.LoginURL}, {"login_origin", d.LoginOrigin}} {
 		if o.value != "" {
 			p.add(o.field, "is of use with kind assertion only", "leave it out: an OpenID provider tells it by itself")
+			p.kind(ForOwnPage)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func AddDomain(ctx context.Context, db *DB, edit Editor, brand BrandID, name str
 	}
 	found, err := domains(ctx, db, brand, host)
 	if err == nil && len(found) == 0 {
-		err = Problems{{Field: "host", Say: "would be one domain too many", Mend: "remove one that is not needed"}}
+		err = Problems{{Field: "host", Say: "would be one domain too many", Mend: "remove one that is not needed", Mistake: ManyDomains}}
 	}
 	if err != nil {
 		return Domain{}, err
@@ -123,7 +123,7 @@ var hostNames = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomain
 // the form that is stored.
 func hostForm(name string) (string, error) {
 	bad := func(say, mend string) (string, error) {
-		return "", Problems{{Field: "host", Say: say, Mend: mend}}
+		return "", Problems{{Field: "host", Say: say, Mend: mend, Mistake: NoHost}}
 	}
 	name = strings.TrimSpace(name)
 	if u, err := url.Parse(name); err == nil && u.Scheme != "" && u.Host != "" {
@@ -220,6 +220,7 @@ func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems
 	for i, field := range []string{"interface_url", "support_url", "privacy_url", "connected_url", "login_url", "login_origin"} {
 		if u, err := url.Parse(urls[i]); err == nil && with.Cover(u.Hostname()) && !without.Cover(u.Hostname()) {
 			p.add(field, "stands on "+host, "move it to another proven domain first")
+			p.kind(StandsOn, host)
 		}
 	}
 	return p, nil

@@ -166,6 +166,7 @@ func (m *move) move(ctx context.Context, e *Edit) (bool, error) {
 	m.ends = before.Mode != after.Mode || before.URL != after.URL || before.Issuer != after.Issuer
 	if !m.confirmed {
 		p.add("confirm", "is not the Brand's id", "where mode or URL change, every grant ends; repeat the Brand's id to say that you know")
+		p.kind(NotTheID)
 		return false, p
 	}
 	e.noteDiff("brand.interface", map[string]any{"provider_made": made}, before, after)
@@ -177,6 +178,7 @@ func (m *move) move(ctx context.Context, e *Edit) (bool, error) {
 	})
 	if isUnique(err) {
 		p.add("interface_url", "is another Brand's", "each Brand has an interface URL of its own")
+		p.kind(AnothersURL)
 		return false, p
 	}
 	if err == nil && m.joined {
@@ -203,6 +205,7 @@ func (i *Interface) settle(site Site, brand BrandID, hosts Hosts) Problems {
 		}
 		if i.URL != ours {
 			p.add("interface_url", "is not ours, but the mode is hosted", "leave it out, or choose fronted")
+			p.kind(NotOurs)
 		}
 	case Fronted, Split:
 		p.place("interface_url", i.URL, site, hosts)
@@ -229,13 +232,17 @@ func (p *Problems) place(field, raw string, site Site, hosts Hosts) {
 	switch {
 	case err != nil || u.RawQuery != "" || u.ForceQuery:
 		p.add(field, "has a query", "take away what stands behind ?")
+		p.kind(QueryInURL)
 	case strings.HasSuffix(raw, "/"):
 		p.add(field, "ends with a slash", "take it away")
+		p.kind(SlashAtEnd)
 	case u.String() != raw || u.Host != strings.ToLower(u.Host) || u.Path != "" && path.Clean(u.Path) != u.Path ||
 		strings.Contains(raw, "%") || u.Scheme == "https" && u.Port() == "443":
 		p.add(field, "is not written in the simplest way", "write host in small letters, no port 443, no percent signs, dots or double slashes in the path")
+		p.kind(NotSimplest)
 	case ours != nil && strings.EqualFold(u.Host, ours.Host):
 		p.add(field, "is on our own host", "choose hosted, or the Brand's own host")
+		p.kind(OnOurHost)
 	}
 }
 
@@ -247,6 +254,7 @@ func (m *move) provider(ctx context.Context, e *Edit, after *Interface, hosts Ho
 		err := e.QueryRow(ctx, q).Scan(&after.Provider)
 		if errors.Is(err, pgx.ErrNoRows) {
 			p.add("provider", "is not named, and the operator has none for hosted Brands", "name one, or ask the operator")
+			p.kind(NoProvider)
 			return false, p
 		}
 		if err != nil {
@@ -278,11 +286,14 @@ func (m *move) provider(ctx context.Context, e *Edit, after *Interface, hosts Ho
 	switch {
 	case !belongs && !m.joined: // the same answer whether or not there is one: nobody finds out by guessing
 		p.add("provider", "is none that the Brand can belong to", "leave it out: the Brand gets one of its own; into that of another Brand, somebody who owns both takes it")
+		p.kind(AnothersProvider)
 		return false, p
 	case shared && after.Mode != Hosted:
 		p.add("provider", "shares its audience with hosted Brands of others", "leave it out: the Brand gets one of its own")
+		p.kind(SharedProvider)
 	case after.Audience != "" && after.Audience != audience:
 		p.add("audience", "is not that of the Provider, which never changes", "leave it out, or name a new Provider")
+		p.kind(NotItsAudience)
 	}
 	after.Audience = audience
 	return false, p.err()
@@ -299,6 +310,7 @@ func (m *move) makeProvider(ctx context.Context, e *Edit, after *Interface, host
 	var p Problems
 	if !validBrandID(BrandID(after.Provider)) {
 		p.add("provider", "is no id", "use 1 to 40 of a–z, 0–9 and -")
+		p.kind(NoID)
 		return p
 	}
 	ownName := "urn:countersign:provider:" + after.Provider
@@ -318,6 +330,7 @@ func (m *move) makeProvider(ctx context.Context, e *Edit, after *Interface, host
 	_, err := e.Exec(ctx, q, pgx.NamedArgs{"id": after.Provider, "audience": after.Audience, "brand": e.Brand, "now": e.Now})
 	if isUnique(err) {
 		p.add("audience", "is another Provider's", "choose another")
+		p.kind(AudienceTaken)
 		return p
 	}
 	return err

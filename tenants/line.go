@@ -9,4 +9,8 @@ type Line struct {
 	Say   string `json:"say,omitempty"`   // what was found, or what is wrong
 	Mend  string `json:"mend,omitempty"`  // what to do
 	Offer string `json:"offer,omitempty"` // what to set instead, if the admin agrees
+	// Code names what Say and Mend say and About what they speak of, for a door that
+	// says it in another language. Empty: there are no other words.
+	Code  string    `json:"-"`
+	About [2]string `json:"-"`
 }

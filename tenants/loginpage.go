@@ -27,11 +27,13 @@ func (d *ConnectionDraft) tidyPage() {
 func (d ConnectionDraft) checkPage(p *Problems, site Site, hosts Hosts) {
 	if err := egress.CheckURL(d.JWKSURI, site.AllowLoopback); err != nil || len(d.JWKSURI) > longestURL {
 		p.add("jwks_uri", "is no address that keys can be fetched from", "publish the public keys as a JWK set at an https URL on port 443, and give that URL")
+		p.kind(NoKeysURL)
 	}
 	if p.page("login_url", d.LoginURL, site, hosts) {
 		u, err := url.Parse(d.LoginURL)
 		if err == nil && u.Query().Has(returnTo) {
 			p.add("login_url", "names "+returnTo+" already", "leave it out: it is added for each person")
+			p.kind(NamesReturn, returnTo)
 		}
 	}
 	if d.LoginOrigin != "" || d.LoginURL == "" {
@@ -39,6 +41,7 @@ func (d ConnectionDraft) checkPage(p *Problems, site Site, hosts Hosts) {
 	}
 	if d.LoginOrigin != "" && d.LoginOrigin == Origin(site.PublicURL) {
 		p.add("login_origin", "is this service's own", "give the origin of the Brand's page")
+		p.kind(OurOrigin)
 	}
 	for _, o := range []struct {
 		field string
@@ -54,6 +57,7 @@ func (d ConnectionDraft) checkPage(p *Problems, site Site, hosts Hosts) {
 	} {
 		if o.given {
 			p.add(o.field, "is of no use with kind assertion", "leave it out: it is for OpenID providers")
+			p.kind(ForProviders)
 		}
 	}
 }
@@ -90,9 +94,11 @@ func (p *Problems) page(field, raw string, site Site, hosts Hosts) bool {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || len(raw) > longestURL || strings.Contains(raw, "#") || strings.ContainsFunc(raw, unprintable):
 		p.add(field, "is no absolute URL without user and fragment", "write it out, from https:// on")
+		p.kind(NoURL)
 	case site.AllowLoopback && loopback(u.Hostname()) && (u.Scheme == "http" || u.Scheme == "https"):
 	case u.Scheme != "https":
 		p.add(field, "is not https", "begin it with https://")
+		p.kind(NoHTTPS)
 	default:
 		p.own(field, u, hosts)
 	}
@@ -107,6 +113,7 @@ func (p *Problems) origin(field, raw string, site Site, hosts Hosts) {
 	}
 	if is := Origin(raw); is != raw {
 		p.add(field, "is not written as browsers write an origin", "write "+is)
+		p.kind(NotAsBrowsers, is)
 	}
 }
 

@@ -3,12 +3,14 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +185,21 @@ func TestServerBoundsAndDrains(t *testing.T) {
 		t.Fatalf("64 KiB of header: %v %v", resp, err)
 	}
 	resp.Body.Close()
+	// Headers that never end cost a connection for five seconds.
+	drip, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drip.Close()
+	if _, err := io.WriteString(drip, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
+		t.Fatal(err)
+	}
+	if err := drip.SetReadDeadline(time.Now().Add(8 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(drip); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("headers that do not end are waited for")
+	}
 	answer := make(chan string, 1)
 	go func() {
 		resp, err := http.Get(url + "/slow")

@@ -11,6 +11,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/agent/agenttest"
+	"countersign.dev/authority/authoritytest"
 	"countersign.dev/tenants"
 	"github.com/google/go-cmp/cmp"
 )
@@ -218,6 +219,7 @@ func TestAGrantIsEndedOnceByManyCalls(t *testing.T) {
 // a proof here.
 func TestTheMetadataListsWhatWorks(t *testing.T) {
 	d := newDoor(t, nil)
+	d.Detailed(t, authoritytest.StayCharge())
 	key := d.key(t, d.Hotel, tenants.RightIntrospect)
 	meta := do(t, request(t, http.MethodGet, d.issuer(d.Hotel)+"/.well-known/oauth-authorization-server", "", "")).json
 	local := func(member string) string {
@@ -281,6 +283,7 @@ func TestTheMetadataListsWhatWorks(t *testing.T) {
 			t.Errorf("scope %s: %d %s", scope, a.status, a.body)
 		}
 	}
+	listed(t, d, meta, post, local)
 	methods := map[string]string{"query": http.MethodGet, "revoke": http.MethodDelete}
 	for _, action := range meta["grant_management_actions_supported"].([]any) {
 		a := d.grant(t, methods[action.(string)], d.Hotel, d.pa, "alex", tokens["grant_id"])

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"github.com/google/go-cmp/cmp"
 )
@@ -84,9 +85,50 @@ func TestIntrospectionSaysWhatATokenIsWorth(t *testing.T) {
 			t.Errorf("%s, undone: %s", what, a.body)
 		}
 	}
-	d.Exec(t, `UPDATE signing_keys SET state = 'revoked' WHERE false`)
 	d.Clock.Advance(15 * time.Minute)
 	dead("expired", key, token)
+}
+
+// R53, B70: what a key signed that was then revoked is worth nothing, to each
+// instance within seconds; what the next key signs is.
+func TestARevokedSigningKeysTokensAreWorthNothing(t *testing.T) {
+	d := newDoor(t, nil)
+	elsewhere, _ := d.instance(t, nil)
+	h := d.delegated(t, d.Hotel, d.pa, "bookings:read")
+	ask := func(base, token string) any {
+		t.Helper()
+		a := do(t, request(t, http.MethodPost, base+"/a2a/harbor-hotel/oauth/introspect", h.key, url.Values{"token": {token}}.Encode()))
+		if a.status != http.StatusOK || a.json["active"] != true && a.body != dead {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return a.json["active"]
+	}
+	for _, base := range []string{d.url, elsewhere} {
+		if ask(base, h.access) != true {
+			t.Fatal("the token is dead before its key is")
+		}
+	}
+	keys, err := d.Keys.List(t.Context(), d.Hotel.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := signing.Policy{Every: 90 * 24 * time.Hour, Alg: signing.ES256, Backend: "local"}
+	if err := d.Keys.Revoke(t.Context(), d.Hotel.ID, keys[0].KID, "it leaked", policy); err != nil {
+		t.Fatal(err)
+	}
+	d.Clock.Advance(2 * time.Second)
+	next := h.renew(t, h.refresh)
+	if next.status != http.StatusOK {
+		t.Fatalf("%d %s", next.status, next.body)
+	}
+	for _, base := range []string{d.url, elsewhere} {
+		if ask(base, h.access) == true {
+			t.Error("what the revoked key signed still counts")
+		}
+		if ask(base, next.json["access_token"].(string)) != true {
+			t.Error("what the next key signed does not count")
+		}
+	}
 }
 
 // wire.md §10: the Brand credential, one right per endpoint; another Brand's key

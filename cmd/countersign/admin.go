@@ -112,9 +112,12 @@ func examined(ctx context.Context, outside *http.Client, want discovery.Expected
 	found := discovery.Client{Transport: outside.Transport}.Examine(ctx, want)
 	out := make([]tenants.Line, len(found))
 	for i, l := range found {
-		out[i] = tenants.Line{What: l.What, At: l.At, State: "bad", Say: l.Say}
+		out[i] = tenants.Line{What: l.What, At: l.At, State: "bad", Say: l.Say, Code: "agent.bad", About: [2]string{l.Say}}
 		if l.OK {
-			out[i].State = "ok"
+			out[i].State, out[i].Code = "ok", "agent."+l.What
+			if l.What == "issuer" && want.Split {
+				out[i].Code, out[i].About = "agent.split", [2]string{want.Issuer}
+			}
 		}
 	}
 	return out

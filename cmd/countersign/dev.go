@@ -242,7 +242,7 @@ func (d *devServer) prepare(ctx context.Context, database *localpg.Server) (appU
 		return "", err
 	}
 	owner := database.URL(devDatabase)
-	if err := migrations.Up(ctx, owner); err != nil {
+	if err := migrations.Up(ctx, owner, d.log); err != nil {
 		return "", err
 	}
 	const login = "countersign_dev"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,6 +35,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 	smtp := s.String("smtp-url", "", "`URL` of the mail server: smtps://user:password@host:465, or smtp://… with STARTTLS; empty: nobody can sign up")
 	from := s.String("mail-from", "", "`address` that mail comes from")
 	audience := s.String("hosted-audience", "", "`text` that agents name as the audience of all hosted Brands; empty: the public URL. Never change it")
+	lead := s.Duration("stop-after", 5*time.Second, "how `long` to go on serving after the signal to stop, with /readyz saying no, so that the proxy sends nobody here any more")
 	conns := s.Int("database-connections", 20, "at most so `many` connections to PostgreSQL")
 	var vault, former vaultFlags
 	vault.register(s, "vault")
@@ -59,43 +61,53 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 		if err != nil {
 			return err
 		}
-		pool, err := openPool(ctx, *database, int32(min(max(*conns, 1), 1000)))
+		// Who is here when the signal to stop comes is served to the end: by parts
+		// that live until then.
+		life, die := context.WithCancel(context.WithoutCancel(ctx))
+		defer die()
+		pool, err := openPool(life, *database, int32(min(max(*conns, 1), 1000)))
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
+		l, err := net.Listen("tcp", *addr)
+		if err != nil {
+			return err
+		}
+		door := new(opening)
+		serving, stop := context.WithCancel(life)
+		served := make(chan error, 1)
+		go func() { served <- web.Serve(serving, l, door, log) }()
+		closed := func(err error) error { stop(); return errors.Join(err, <-served) }
+		if err := awaitSchema(ctx, pool, log); err != nil {
+			return closed(err)
+		}
 		registry := prometheus.NewRegistry()
 		keys, err := vault.open(registry, log)
 		if err != nil {
-			return err
+			return closed(err)
 		}
 		if keys != nil {
 			defer keys.Close()
 		}
 		old, err := former.open(registry, log)
 		if err != nil {
-			return err
+			return closed(err)
 		}
 		if old != nil {
 			defer old.Close()
 		}
-		p, err := wire(ctx, pool, config{
+		p, err := wire(life, pool, config{
 			vault: keys, former: old, metrics: registry,
 			publicURL: origin, cookieName: "__Host-countersign", consoleCookie: "__Host-countersign-console", master: master,
 			mail: sender, hosted: tenants.Provider{ID: hostedProvider, Name: "Countersign", Audience: cmp.Or(*audience, origin), Shared: true},
 			addresses: web.Addresses{Trusted: proxies}, log: log,
 		})
 		if err != nil {
-			return err
+			return closed(err)
 		}
-		if err := p.selfTest(ctx); err != nil {
-			return err
-		}
-		if err := tenants.SaveProvider(ctx, p.db, p.hosted, time.Now()); err != nil {
-			return err
-		}
-		if err := p.registerTestAgent(ctx); err != nil {
-			return err
+		if err := p.prepareToServe(ctx); err != nil {
+			return closed(err)
 		}
 		if sender == nil {
 			log.WarnContext(ctx, "no mail server: nobody can sign up, be invited or come back; see --smtp-url")
@@ -104,27 +116,50 @@ func runServe(ctx context.Context, args []string, _ io.Reader, _, stderr io.Writ
 			log.WarnContext(ctx, "signing keys are in the local keyring, which is meant for development: whoever has the database and the master key file has the keys")
 		}
 		// What works in the background ends before the pool goes.
-		ctx, cancel := context.WithCancel(ctx)
+		work, rest := context.WithCancel(ctx)
 		var background sync.WaitGroup
-		defer func() { cancel(); background.Wait() }()
-		background.Go(func() { p.background(ctx) })
+		defer func() { rest(); background.Wait() }()
+		background.Go(func() { p.background(work) })
 		if *metrics != "" {
 			l, err := net.Listen("tcp", *metrics)
 			if err != nil {
-				return err
+				return closed(err)
 			}
 			mux := http.NewServeMux()
 			mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-			go func() { _ = web.Serve(ctx, l, mux, log) }()
+			go func() { _ = web.Serve(serving, l, mux, log) }()
 		}
-		l, err := net.Listen("tcp", *addr)
-		if err != nil {
-			return err
-		}
+		door.open(p.handler)
 		log.InfoContext(ctx, "serving", "addr", l.Addr().String(), "public_url", origin)
-		return web.Serve(ctx, l, p.handler, log)
+		select {
+		case err := <-served:
+			stop()
+			return err
+		case <-ctx.Done():
+		}
+		door.leave()
+		log.InfoContext(life, "stopping: not ready any more", "serving_for", lead.String())
+		select {
+		case err := <-served:
+			stop()
+			return err
+		case <-time.After(*lead):
+		}
+		return closed(nil)
 	}()
 	return failed(ctx, stderr, "serve", err)
+}
+
+// prepareToServe looks whether all is as it must be, and brings in what an
+// installation has once.
+func (p *parts) prepareToServe(ctx context.Context) error {
+	if err := p.selfTest(ctx); err != nil {
+		return err
+	}
+	if err := tenants.SaveProvider(ctx, p.db, p.hosted, time.Now()); err != nil {
+		return err
+	}
+	return p.registerTestAgent(ctx)
 }
 
 // hostedProvider is the operator's own Provider.
@@ -220,7 +255,8 @@ func runMigrate(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	if code := s.refuse(required("database-url", *database)); code >= 0 {
 		return code
 	}
-	err := migrations.Up(ctx, *database)
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	err := migrations.Up(ctx, *database, log)
 	if err == nil {
 		fmt.Fprintln(stdout, "the database is up to date")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -199,7 +198,9 @@ func (p *parts) routes(verifier *agent.Verifier, front frontDoor, now func() tim
 	mux.Handle("/a2a/", http.NotFoundHandler())
 	mux.Handle("/.well-known/", http.NotFoundHandler())
 	mux.Handle("GET "+static.Prefix, static.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	alive := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /livez", alive)
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("/", web.Chain(people, web.Recover(p.log, p.consent.Failed), web.PageHeaders, origin.Handler))
 
@@ -334,32 +335,3 @@ func (p *parts) keepLog(ctx context.Context, id tenants.BrandID) {
 		p.log.WarnContext(ctx, "the log of receipts could not be signed", "brand", string(id), "error", err)
 	}
 }
-
-// openPool opens the service's pool. Every statement is bounded, so that a lock
-// or a slow disk costs a caller seconds and not the instance; a connection that
-// the server killed is noticed and replaced.
-func openPool(ctx context.Context, databaseURL string, size int32) (*pgxpool.Pool, error) {
-	c, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("database URL is not one: %w", redact(err))
-	}
-	c.MaxConns = size
-	c.HealthCheckPeriod = 5 * time.Second
-	c.ConnConfig.ConnectTimeout = 3 * time.Second
-	for name, value := range map[string]string{
-		"application_name":                    "countersign",
-		"timezone":                            "UTC",
-		"statement_timeout":                   "5000",
-		"lock_timeout":                        "3000",
-		"idle_in_transaction_session_timeout": "10000",
-		"tcp_user_timeout":                    "5000",
-	} {
-		c.ConnConfig.RuntimeParams[name] = value
-	}
-	return pgxpool.NewWithConfig(ctx, c)
-}
-
-// redact drops the text of an error that quotes a URL with a password in it.
-func redact(error) error { return errNotAURL }
-
-var errNotAURL = &url.Error{Op: "parse", URL: "[hidden]", Err: fmt.Errorf("expected postgres://user:password@host/database")}

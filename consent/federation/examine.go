@@ -18,6 +18,10 @@ type Finding struct {
 	Say   string // what is wrong; empty: nothing
 	Mend  string // what to do
 	Offer string // for issuer: what to take instead, if asked
+	// Code names what Say and Mend say, and About what they speak of, for whoever
+	// says it in another language.
+	Code  string
+	About string
 }
 
 // The states of a Finding.
@@ -46,6 +50,7 @@ func (c *Client) Examine(ctx context.Context, conn Connection) []Finding {
 	} {
 		f := Finding{Field: e.field, Value: shown(e.address), State: fine}
 		if !usable(e.address, conn.AllowLoopbackHTTP) {
+			f.Code = "document.nohttps"
 			f.State, f.Say, f.Mend = bad, "is no https URL", "ask whoever runs the provider to correct its discovery document"
 		}
 		findings = append(findings, f)
@@ -92,21 +97,27 @@ func (c *Client) described(ctx context.Context, conn Connection) (*described, Fi
 		case d.Issuer == conn.Issuer:
 			f.State = fine
 		case !usable(d.Issuer, conn.AllowLoopbackHTTP):
+			f.Code = "issuer.unusable"
 			f.Say, f.Mend = "names no usable issuer in its discovery document", "ask whoever runs the provider to correct it"
 		case alike(d.Issuer, conn.Issuer):
+			f.Code, f.About = "issuer.spelling", shown(d.Issuer)
 			f.Say, f.Mend, f.Offer = "is written "+strconv.Quote(shown(d.Issuer))+" by the provider itself, and must be the same to the byte", "take the provider's spelling", d.Issuer
 		default:
+			f.Code, f.About = "issuer.other", shown(d.Issuer)
 			f.Say, f.Mend, f.Offer = "calls itself "+strconv.Quote(shown(d.Issuer)), "take that only if you know it to be your provider", d.Issuer
 		}
 		return &d, f
 	}
 	switch {
 	case why == nil:
+		f.Code = "issuer.nohttps"
 		f.Say, f.Mend = "is no https URL", "copy the issuer from the provider's own pages"
 	case errors.Is(why, ErrUnreachable):
+		f.Code = "issuer.unreachable"
 		f.Say, f.Mend = "cannot be reached", "check host and port; only port 443 of public addresses is asked"
 	default:
-		f.Say, f.Mend = "has no discovery document: "+strings.TrimPrefix(why.Error(), ErrMisconfigured.Error()+": "),
+		f.Code, f.About = "issuer.nodocument", strings.TrimPrefix(why.Error(), ErrMisconfigured.Error()+": ")
+		f.Say, f.Mend = "has no discovery document: "+f.About,
 			"copy the issuer from the provider's own pages; its document is at issuer + /.well-known/openid-configuration"
 	}
 	return nil, f
@@ -157,21 +168,25 @@ func canonical(issuer string) string {
 func (c *Client) examineKeys(ctx context.Context, d described, conn Connection) Finding {
 	f := Finding{Field: "keys", State: bad}
 	if !usable(d.JWKS, conn.AllowLoopbackHTTP) {
+		f.Code = "keys.nowhere"
 		f.Say, f.Mend = "cannot be fetched without jwks_uri", "see there"
 		return f
 	}
 	keys, err := c.fetchKeys(ctx, d.JWKS)
 	if err != nil {
-		f.Say, f.Mend = strings.TrimPrefix(err.Error(), ErrMisconfigured.Error()+": "), "ask whoever runs the provider"
+		f.Code, f.About = "keys.unread", strings.TrimPrefix(err.Error(), ErrMisconfigured.Error()+": ")
+		f.Say, f.Mend = f.About, "ask whoever runs the provider"
 		return f
 	}
 	f.State, f.Value = fine, strconv.Itoa(len(keys))+" usable"
+	f.Code, f.About = "keys.usable", strconv.Itoa(len(keys))
 	return f
 }
 
 func (d described) algorithms() Finding {
 	f := Finding{Field: "id_token_signing_alg_values_supported", Value: listed(d.Algorithms), State: fine}
 	if len(d.Algorithms) > 0 && !slices.ContainsFunc(d.Algorithms, func(a string) bool { return slices.Contains(signing, a) }) {
+		f.Code = "algorithms"
 		f.State, f.Say, f.Mend = bad, "holds no algorithm that is accepted", "have ID tokens signed with RS256 or ES256"
 	}
 	return f
@@ -185,11 +200,13 @@ func (d described) authentication(conn Connection) Finding {
 	f := Finding{Field: "token_endpoint_auth_methods_supported", Value: listed(m.AuthMethods), State: fine}
 	if conn.fits(m) != nil {
 		f.State, f.Say = bad, "does not hold how this connection authenticates"
-		f.Mend = "use a client secret"
+		f.Code, f.Mend = "auth.nokey", "use a client secret"
 		if conn.Key == nil {
+			f.Code = "auth.nosecret"
 			f.Mend = "use private_key_jwt, if it stands there"
 		}
 	} else if conn.Key != nil && len(d.AssertionSigning) > 0 && !slices.Contains(d.AssertionSigning, "ES256") {
+		f.Code = "auth.algorithm"
 		f.State, f.Say, f.Mend = bad, "takes assertions, but none signed with ES256", "use a client secret"
 	}
 	return f
@@ -198,6 +215,7 @@ func (d described) authentication(conn Connection) Finding {
 func (d described) flow() Finding {
 	f := Finding{Field: "response_types_supported", Value: listed(d.ResponseTypes), State: fine}
 	if len(d.ResponseTypes) > 0 && !slices.Contains(d.ResponseTypes, "code") {
+		f.Code = "flow"
 		f.State, f.Say, f.Mend = bad, "does not hold code", "switch on the authorization code flow at the provider"
 	}
 	return f
@@ -206,6 +224,7 @@ func (d described) flow() Finding {
 func (d described) pkce() Finding {
 	f := Finding{Field: "code_challenge_methods_supported", Value: listed(d.Challenges), State: warning}
 	if !slices.Contains(d.Challenges, "S256") {
+		f.Code = "pkce"
 		f.Say, f.Mend = "does not hold S256", "PKCE is always sent; a provider that heeds it is safer"
 	}
 	return f
@@ -217,7 +236,7 @@ func (d described) scopes(conn Connection) []Finding {
 		if len(d.Scopes) > 0 && !slices.Contains(d.Scopes, s) {
 			out = append(out, Finding{
 				Field: "scopes_supported", Value: s, State: warning,
-				Say: "does not hold this scope of the connection", Mend: "check its spelling, or leave it out",
+				Say: "does not hold this scope of the connection", Mend: "check its spelling, or leave it out", Code: "scope",
 			})
 		}
 	}
@@ -230,12 +249,12 @@ func (d described) subject(conn Connection) Finding {
 		claim = "sub"
 	}
 	if conn.subjectIsUsable() != nil {
-		return Finding{Field: "subject_claim", Value: claim, State: bad, Say: "is an e-mail address, which can come to belong to somebody else", Mend: "name another claim"}
+		return Finding{Field: "subject_claim", Value: claim, State: bad, Say: "is an e-mail address, which can come to belong to somebody else", Mend: "name another claim", Code: "subject.mail"}
 	}
 	if claim != "sub" && len(d.Claims) > 0 && !slices.Contains(d.Claims, claim) {
 		return Finding{
 			Field: "claims_supported", Value: claim, State: warning,
-			Say: "does not hold the subject claim", Mend: "a test login shows whether it comes all the same",
+			Say: "does not hold the subject claim", Mend: "a test login shows whether it comes all the same", Code: "subject.absent",
 		}
 	}
 	return Finding{}

@@ -162,6 +162,7 @@ func (c *Client) ExaminePage(ctx context.Context, page Page) []Finding {
 func (c *Client) examinePageKeys(ctx context.Context, page Page) Finding {
 	f := Finding{Field: "jwks_uri", Value: shown(page.JWKSURI), State: bad}
 	if !usable(page.JWKSURI, page.AllowLoopbackHTTP) {
+		f.Code = "page.keys.nohttps"
 		f.Say, f.Mend = "is no https URL", "publish the keys at one"
 		return f
 	}
@@ -171,6 +172,7 @@ func (c *Client) examinePageKeys(ctx context.Context, page Page) Finding {
 	}
 	if err != nil {
 		f.Say = strings.TrimPrefix(strings.TrimPrefix(err.Error(), ErrMisconfigured.Error()+": "), ErrUnreachable.Error()+": ")
+		f.Code, f.About = "page.keys.unread", f.Say
 		f.Mend = "publish a JWK set with a P-256 key (ES256) or an RSA key of 2048 bits or more (RS256), public halves only"
 		return f
 	}
@@ -180,6 +182,7 @@ func (c *Client) examinePageKeys(ctx context.Context, page Page) Finding {
 	}
 	f.State, f.Value = fine, listed(ids)
 	if len(keys) > 1 && slices.Contains(ids, "") {
+		f.Code = "page.keys.kid"
 		f.State, f.Say, f.Mend = warning, "hold several keys, one of them without kid", "give each key a kid, and name it in the header of assertions"
 	}
 	return f
@@ -189,14 +192,17 @@ func (c *Client) examinePageKeys(ctx context.Context, page Page) Finding {
 func (c *Client) examineLoginURL(ctx context.Context, page Page) Finding {
 	f := Finding{Field: "login_url", Value: shown(page.LoginURL), State: warning}
 	if !usable(page.LoginURL, page.AllowLoopbackHTTP) {
+		f.Code = "page.login.nohttps"
 		f.State, f.Say, f.Mend = bad, "is no https URL", "give the address of the page where people sign in"
 		return f
 	}
 	status, err := c.status(ctx, page.LoginURL)
 	switch {
 	case err != nil:
+		f.Code = "page.login.unreachable"
 		f.Say, f.Mend = "cannot be reached from here, or redirects", "open it in a browser that is not signed in: it must end on the page where people sign in"
 	case status >= 400:
+		f.Code = "page.login.error"
 		f.Say, f.Mend = "answers with an error", "open it in a browser that is not signed in"
 	default:
 		f.State = fine

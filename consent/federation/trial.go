@@ -39,7 +39,7 @@ func (t Trials) Look(ctx context.Context, l tenants.LoginConnection) []tenants.L
 	}
 	out := make([]tenants.Line, len(found))
 	for i, f := range found {
-		out[i] = tenants.Line{What: f.Field, At: f.Value, State: f.State, Say: f.Say, Mend: f.Mend, Offer: f.Offer}
+		out[i] = tenants.Line{What: f.Field, At: f.Value, State: f.State, Say: f.Say, Mend: f.Mend, Offer: f.Offer, Code: f.Code, About: [2]string{f.About}}
 	}
 	return out
 }

@@ -27,7 +27,7 @@ const (
 
 // goals are those whose rows are all there.
 func goals(rows []row) []goal {
-	return slices.Concat(gathering(rows), growth(rows), logging(rows), telling(rows), guarding(rows))
+	return slices.Concat(gathering(rows), growth(rows), listing(rows), logging(rows), telling(rows), guarding(rows))
 }
 
 // growth is what a thousand times the grants do to what somebody waits for. It
@@ -49,6 +49,33 @@ func growth(rows []row) []goal {
 		const steady = 1.3
 		all = append(all, goal{
 			Name: what + ", median at 1,000,000 grants over that at 1,000", Unit: "×", Want: steady, AtMost: true,
+			Got: many / few, Reached: many/few <= steady,
+		})
+	}
+	return all
+}
+
+// listing is what the grants beside a list do to publishing it: a full list is as
+// dear at a Brand with fifteen more, and that it still stands is seen in one look.
+func listing(rows []row) []goal {
+	var all []goal
+	for _, what := range []struct{ name, few string }{{"make", "65,536"}, {"still stands", "1,000"}} {
+		median := func(grants string) float64 {
+			i := slices.IndexFunc(rows, func(r row) bool {
+				return r.Group == "StatusList" && r.Name == what.name+", grants: "+grants+", 1 caller"
+			})
+			if i < 0 {
+				return 0
+			}
+			return rows[i].least
+		}
+		few, many := median(what.few), median("1,000,000")
+		if few == 0 || many == 0 {
+			continue
+		}
+		const steady = 1.3
+		all = append(all, goal{
+			Name: "status list, " + what.name + ", median at 1,000,000 grants over that at " + what.few, Unit: "×", Want: steady, AtMost: true,
 			Got: many / few, Reached: many/few <= steady,
 		})
 	}
@@ -90,7 +117,7 @@ func telling(rows []row) []goal {
 	for _, g := range []struct {
 		name string
 		most float64
-	}{{"revoke to stream", 250}, {"revoke to webhook", 1000}} {
+	}{{"revoke to stream", 250}, {"revoke to webhook", 1000}, {"revoke to introspection", 1000}} {
 		for _, r := range rows {
 			if r.Group == "Told" && r.Name == g.name && r.Slow > 0 {
 				got := r.Slow / micros

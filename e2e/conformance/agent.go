@@ -179,7 +179,8 @@ func (a *Agent) Serve(ctx context.Context) error {
 		w.Header().Set("Content-Type", "application/jwk-set+json")
 		_, _ = w.Write(a.JWKS())
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	const patience = 15 * time.Second
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 4 * patience}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(l) }() // ends with ctx
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -41,7 +42,7 @@ func (s *server) makeTemplate(ctx context.Context, conn *pgx.Conn) error {
 	if err := create(ctx, conn, making, "template0", s.private); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
-	if err := migrations.Up(ctx, onDatabase(s.url, making, nil)); err != nil {
+	if err := migrations.Up(ctx, onDatabase(s.url, making, nil), slog.New(slog.DiscardHandler)); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
 	from, to := pgx.Identifier{making}.Sanitize(), pgx.Identifier{s.template}.Sanitize()

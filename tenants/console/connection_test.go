@@ -258,7 +258,7 @@ func TestALoginWithAKeyOfOurOwn(t *testing.T) {
 	s := newSite(t)
 	owner, idp := s.owner(t, "harbor-hotel"), provider(t, "harbor-hotel")
 	at := hotel + "login"
-	owner.post(at, draftFor(idp.Issuer(), "auth", "private_key_jwt"), at).must(http.StatusUnprocessableEntity, "of no use")
+	owner.post(at, draftFor(idp.Issuer(), "auth", "private_key_jwt"), at).must(http.StatusUnprocessableEntity, "needs no secret")
 	id := owner.save(at, draftFor(idp.Issuer(), "auth", "private_key_jwt", "client_secret", ""))
 	keys, err := tenants.LoginKeys(t.Context(), s.DB, "harbor-hotel")
 	if err != nil || len(keys) != 1 {
@@ -281,12 +281,12 @@ func TestAConnectionThatCannotBe(t *testing.T) {
 		form url.Values
 		says string
 	}{
-		"no issuer":   {draftFor(""), "no issuer URL"},
-		"plain http":  {draftFor("http://login.example"), "is not https"},
-		"e-mail":      {draftFor("https://login.example", "subject_claim", "email"), "somebody else may have one day"},
+		"no issuer":   {draftFor(""), "no issuer address"},
+		"plain http":  {draftFor("http://login.example"), "Begin the address with https://"},
+		"e-mail":      {draftFor("https://login.example", "subject_claim", "email"), "somebody else&#39;s one day"},
 		"no secret":   {draftFor("https://login.example", "client_secret", ""), "is missing"},
 		"no number":   {draftFor("https://login.example", "max_age", "an hour"), "number of seconds"},
-		"prompt none": {draftFor("https://login.example", "prompt", "none"), "none of the words"},
+		"prompt none": {draftFor("https://login.example", "prompt", "none"), "Choose one of these"},
 	} {
 		p := owner.post(at, tt.form, at).must(http.StatusUnprocessableEntity, tt.says)
 		if strings.Contains(p.body, idpSecret) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -60,14 +61,44 @@ var domainStates = map[string][2]string{
 	"lost":    {"console.domains.lost", "bad"},
 }
 
+// trouble words what was found at each place where a proof should be, and says in
+// which language it is: what a network says is passed on as it came.
+func (v *visit) trouble(found string) (text, lang string) {
+	parts := strings.Split(found, "; ")
+	for i, part := range parts {
+		place, reason, ok := strings.Cut(part, ": ")
+		if !ok {
+			return found, english
+		}
+		parts[i] = place + ": " + v.lacking(reason)
+	}
+	return strings.Join(parts, "; "), v.lang.Tag
+}
+
+func (v *visit) lacking(reason string) string {
+	status, answered := strings.CutPrefix(reason, "the host answers ")
+	switch {
+	case answered:
+		return v.text("console.domains.why.status", "one", status)
+	case reason == "the token is not there":
+		return v.text("console.domains.why.token")
+	case reason == "there is no such record":
+		return v.text("console.domains.why.record")
+	case reason == "the answer breaks off":
+		return v.text("console.domains.why.broken")
+	}
+	return v.text("console.domains.why.unreachable") + " (" + reason + ")"
+}
+
 func (v *visit) domainCard(d tenants.Domain) pages.DomainCard {
 	state := d.State(v.now)
 	at := "domains/" + url.PathEscape(d.Host) + "/"
 	c := pages.DomainCard{
 		Host: d.Host, Verdict: pages.Verdict{Word: v.text(domainStates[state][0]), Kind: domainStates[state][1]},
-		Found: d.Trouble, FoundAs: v.text("console.domains.found"), Lang: english,
+		FoundAs: v.text("console.domains.found"),
 		Publish: v.publications(d.Token, d),
 	}
+	c.Found, c.Lang = v.trouble(d.Trouble)
 	switch {
 	case d.FailingSince != nil:
 		c.Since = v.say("console.domains.failing.since", "date", v.date(*d.FailingSince))

@@ -19,7 +19,7 @@ func TestADomainIsProvenOnThePage(t *testing.T) {
 	at := hotel + "domains"
 	owner.open(at).must(http.StatusOK, "No domain yet")
 	for _, wrong := range []string{"", "localhost", "10.0.0.1", "hotel.example/path?x", "<script>alert(1)</script>"} {
-		p := owner.post(at, filled("host", wrong), at).must(http.StatusUnprocessableEntity, "To mend it")
+		p := owner.post(at, filled("host", wrong), at).must(http.StatusUnprocessableEntity, "no host name")
 		if strings.Contains(p.body, "<script>alert") {
 			t.Error("what was typed runs")
 		}
@@ -58,7 +58,7 @@ func TestADomainIsRemovedWithCare(t *testing.T) {
 			VALUES ('harbor-hotel', $2, $2, $1, $1, 'dns')`, s.Clock.Now(), host)
 	}
 	s.Exec(t, `UPDATE brands SET support_url = 'https://hotel.example/help' WHERE id = 'harbor-hotel'`)
-	owner.post(at+"/hotel.example/remove", nil, at).must(http.StatusConflict, "stands on hotel.example")
+	owner.post(at+"/hotel.example/remove", nil, at).must(http.StatusConflict, "It is on hotel.example")
 	owner.post(at+"/other.example/remove", nil, at).mustGo(at)
 	owner.post(at+"/other.example/remove", nil, at).must(http.StatusNotFound)
 	owner.post(at+"/hotel.example/remove", nil, at).must(http.StatusConflict, "last proven domain")

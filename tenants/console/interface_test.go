@@ -74,10 +74,10 @@ func TestAMoveSaysWhatEndsAndEndsIt(t *testing.T) {
 func TestAMoveThatCannotBe(t *testing.T) {
 	s, owner := hotelWithGrants(t)
 	for name, tt := range map[string]struct{ mode, at, says string }{
-		"not proven":     {"fronted", "https://elsewhere.example", "has not proved"},
-		"no URL":         {"split", "", "no absolute URL"},
-		"a slash":        {"fronted", fronted + "/", "ends with a slash"},
-		"no such way":    {"sideways", fronted, "none of the words"},
+		"not proven":     {"fronted", "https://elsewhere.example", "not proven to be yours"},
+		"no URL":         {"split", "", "no whole address"},
+		"a slash":        {"fronted", fronted + "/", "slash at the end"},
+		"no such way":    {"sideways", fronted, "Choose one of these"},
 		"another's name": {"hosted", fronted, "is not ours"},
 	} {
 		if p := owner.open(move(tt.mode, tt.at)); p.status != http.StatusUnprocessableEntity {
@@ -89,7 +89,7 @@ func TestAMoveThatCannotBe(t *testing.T) {
 	// A form that was made up, with the right confirmation.
 	seen := owner.open(move("fronted", fronted)).fields(hotel + "interface/move").Get("seen")
 	owner.post(hotel+"interface/move", filled("mode", "fronted", "interface_url", "https://elsewhere.example", "confirm", "harbor-hotel", "seen", seen), "").
-		must(http.StatusUnprocessableEntity, "has not proved")
+		must(http.StatusUnprocessableEntity, "not proven to be yours")
 	owner.post(hotel+"interface/move", filled("mode", "fronted", "interface_url", fronted, "confirm", "harbor-hotel"), "").must(http.StatusBadRequest)
 	if s.living(t) != 2 {
 		t.Error("grants ended")

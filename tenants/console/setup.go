@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"countersign.dev/tenants"
@@ -18,7 +19,7 @@ func (v *visit) toMend(err error) (map[string]string, bool) {
 	out := make(map[string]string)
 	for _, p := range all {
 		if out[p.Field] == "" {
-			out[p.Field] = v.text("console.setup.mend", "field", v.fieldName(p.Field), "say", p.Say, "mend", p.Mend)
+			out[p.Field] = v.text("console.setup.mend", "field", v.fieldName(p.Field), "say", v.mistake(p))
 		}
 	}
 	return out, true
@@ -86,25 +87,33 @@ var verdicts = map[string][2]string{
 // be empty.
 func (v *visit) checks(heading, lead string, lines []tenants.Line, offer func(tenants.Line) ui.Post) pages.Checks {
 	c := pages.Checks{
-		Heading: v.text(heading), Lead: v.say(lead), Lang: english,
+		Heading: v.text(heading), Lead: v.say(lead),
 		Head: [3]string{v.text("console.check.what"), v.text("console.check.found"), v.text("console.check.result")},
 	}
 	for _, l := range lines {
 		verdict := verdicts[l.State]
 		line := pages.CheckLine{What: l.What, At: l.At, Verdict: pages.Verdict{Word: v.text(verdict[0]), Kind: verdict[1]}}
-		var said []string
-		for _, s := range []string{l.Say, l.Mend} {
-			if s != "" {
-				said = append(said, s)
-			}
+		if name := v.text("console.look.at." + l.What); name != "" {
+			line.What = name
 		}
-		line.Say = strings.Join(said, "; ")
+		if l.Code != "" {
+			line.Say = v.text("console.look."+l.Code, "one", l.About[0], "two", l.About[1])
+		}
+		if line.Say == "" {
+			line.Say, line.Lang = said(l), english
+		}
 		if l.Offer != "" && offer != nil {
 			line.Offer = offer(l)
 		}
 		c.Lines = append(c.Lines, line)
 	}
 	return c
+}
+
+// said is what a line says by itself.
+func said(l tenants.Line) string {
+	parts := slices.DeleteFunc([]string{l.Say, l.Mend}, func(s string) bool { return s == "" })
+	return strings.Join(parts, "; ")
 }
 
 // touchFirst asks for the passkey before anything is typed that the way to it

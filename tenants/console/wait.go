@@ -142,7 +142,8 @@ func (v *visit) orMissing(l mailed, err error) error {
 		return err
 	}
 	way := v.way(l, w)
-	way.Found, way.FoundAs, way.Lang = missing.Found, v.text("console.domains.found"), english
+	way.FoundAs = v.text("console.domains.found")
+	way.Found, way.Lang = v.trouble(missing.Found)
 	return v.render(http.StatusUnprocessableEntity, pages.Ask(pages.AskView{
 		Frame: v.frame("console.wait.missing.heading"), Heading: v.say("console.wait.missing.heading"),
 		Lead: []ui.Phrase{v.say("console.wait.missing")},

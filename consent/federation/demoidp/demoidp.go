@@ -126,6 +126,9 @@ func (p *Provider) Start(l net.Listener) error {
 	p.server = &http.Server{
 		Handler:           p.routes(),
 		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       90 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(p.config.Logger.Handler(), slog.LevelWarn),
 	}

@@ -53,7 +53,7 @@ func Start(c Config) (*Page, error) {
 	mux.HandleFunc("POST /login", p.vouch)
 	mux.HandleFunc("GET /jwks.json", p.publish)
 	mux.HandleFunc("GET /connected", p.connected)
-	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
 	go func() { _ = p.server.Serve(l) }() // ends with Close
 	return p, nil
 }

@@ -31,12 +31,12 @@ type Checks struct {
 	Lead    ui.Phrase
 	Head    [3]string // what, what stands there, how it is
 	Lines   []CheckLine
-	Lang    string // of what the lines say
 }
 
 // A CheckLine is one of them.
 type CheckLine struct {
 	What, At, Say string
+	Lang          string // of Say; empty: the page's
 	Verdict       Verdict
 	Offer         ui.Post // a correction, made by one button; may be empty
 }

@@ -1,0 +1,4 @@
+package migrations
+
+// UpWith is Up with other files.
+var UpWith = up
