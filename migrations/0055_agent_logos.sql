@@ -17,7 +17,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON agent_logos TO countersign_app;
 ALTER TABLE agent_applications
 	ADD COLUMN logo_png  bytea,
 	ADD COLUMN logo_hash text NOT NULL DEFAULT '',
-	ADD CONSTRAINT agent_applications_logo CHECK ((logo_png IS NULL) = (logo_hash = ''));
+	ADD CONSTRAINT agent_applications_logo CHECK ((logo_png IS NULL) = (logo_hash = '')) NOT VALID;
 
 CREATE OR REPLACE VIEW agent_states AS
 SELECT a.issuer, a.name, a.enabled, a.jwks_uri, a.created_at, a.discovered, coalesce(p.hash, '') AS logo

@@ -2,16 +2,20 @@
 -- Owned by package authority: turns that wait for their receipts, and what a line of
 -- the log says of them. Each step may be done twice: what broke off goes on.
 -- +goose Up
-SET lock_timeout = '5s';
+SET lock_timeout = '2s';
 
 -- A Brand's own server hands a turn in, and what a receipt is made of is kept until
 -- one can be signed: whoever handed it in need not come again. Without it (versions
 -- before this one keep none) only the same call again can be countersigned.
+CREATE SEQUENCE IF NOT EXISTS turns_accepted_n;
+GRANT USAGE ON SEQUENCE turns_accepted_n TO countersign_app;
 ALTER TABLE turns_accepted
-	ADD COLUMN IF NOT EXISTS n        bigint GENERATED ALWAYS AS IDENTITY, -- the order in which they came
+	ADD COLUMN IF NOT EXISTS n        bigint,                              -- the order in which they came; none, of those before
 	ADD COLUMN IF NOT EXISTS turn     text,                                -- JSON; never the token's signature
 	ADD COLUMN IF NOT EXISTS tries    integer NOT NULL DEFAULT 0,          -- that failed while others did not
 	ADD COLUMN IF NOT EXISTS retry_at timestamptz;                         -- not before
+-- Apart from its column, which would be filled in all rows at once.
+ALTER TABLE turns_accepted ALTER COLUMN n SET DEFAULT nextval('turns_accepted_n');
 GRANT UPDATE (tries, retry_at) ON turns_accepted TO countersign_app;
 
 -- An answer is settled when its receipt is written, though nobody has come for it yet.
@@ -28,4 +32,4 @@ DROP INDEX CONCURRENTLY IF EXISTS turns_unsettled;
 CREATE INDEX CONCURRENTLY turns_unsettled ON turns (brand_id, answered_at, conversation_id, message_id) WHERE state = 'answered' AND settled_at IS NULL;
 -- Versions before this one look for what waits without it, once a minute.
 DROP INDEX CONCURRENTLY IF EXISTS turns_waiting;
-SET lock_timeout = '5s';
+SET lock_timeout = '2s';

@@ -122,6 +122,7 @@ func TestWhatKeepsEverybodyWaitingIsFound(t *testing.T) {
 		{brief + "ALTER TABLE grants ADD COLUMN a int;", ""},
 		{brief + "ALTER TABLE grants ADD COLUMN a int NOT NULL DEFAULT 0;", ""},
 		{brief + "ALTER TABLE grants ADD CONSTRAINT c CHECK (a > 0) NOT VALID;", ""},
+		{"-- +goose NO TRANSACTION\n" + brief + "ALTER TABLE grants ALTER COLUMN a SET DEFAULT nextval('s');", ""},
 		{brief + "CREATE TABLE n (a int);\nCREATE INDEX x ON n (a);\nALTER TABLE n ADD CHECK (a > 0);", ""},
 		{"-- +goose NO TRANSACTION\n" + brief + "ALTER TABLE grants ADD COLUMN IF NOT EXISTS a int;\nSET lock_timeout = 0;\nDROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE INDEX CONCURRENTLY x ON grants (id);", ""},
 	} {
@@ -147,8 +148,9 @@ var (
 	lacks        = regexp.MustCompile(`(?i)^ADD COLUMN .*\bNOT NULL\b`)
 	scans        = regexp.MustCompile(`(?i)\bSET NOT NULL\b|^ADD (CONSTRAINT \w+ )?(CHECK|FOREIGN KEY|PRIMARY KEY|UNIQUE|EXCLUDE)\b`)
 	excused      = regexp.MustCompile(`(?i)\bNOT VALID\b|\bUSING INDEX\b`)
+	onlyDefault  = regexp.MustCompile(`(?i)^ALTER (COLUMN )?\w+ SET DEFAULT\b`) // of rows to come
 	takesAway    = regexp.MustCompile(`(?i)\b(DROP COLUMN|DROP TABLE|DROP VIEW|RENAME)\b`)
-	canBeTwice   = regexp.MustCompile(`(?i)^(SET|GRANT|REVOKE|COMMENT|CREATE OR REPLACE|ANALYZE)\b|IF (NOT )?EXISTS|^CREATE (UNIQUE )?INDEX CONCURRENTLY|^DO `)
+	canBeTwice   = regexp.MustCompile(`(?i)^(SET|GRANT|REVOKE|COMMENT|CREATE OR REPLACE|ANALYZE)\b|IF (NOT )?EXISTS|^CREATE (UNIQUE )?INDEX CONCURRENTLY|^DO |^ALTER TABLE \w+ ALTER COLUMN \w+ SET DEFAULT [^,]*$`)
 	actionsApart = regexp.MustCompile(`,\s*(?:ADD|ALTER|DROP|VALIDATE|ENABLE|DISABLE|FORCE)\b`)
 )
 
@@ -201,7 +203,7 @@ func faultsOf(number int, text string) (faults []string) {
 		if m := altersTable.FindStringSubmatch(s); m != nil && !ours[m[1]] {
 			for _, action := range actions(m[2]) {
 				switch {
-				case rewrites.MatchString(action):
+				case rewrites.MatchString(action) && !onlyDefault.MatchString(action):
 					say("%s is rewritten", m[1])
 				case scans.MatchString(action) && !excused.MatchString(action):
 					say("%s is scanned under its lock", m[1])

@@ -16,7 +16,7 @@ import (
 // Tables that belong to no Brand, each named on purpose: whoever adds a table
 // either fences it or says here why not.
 var unfenced = map[string]string{
-	"providers": "who runs Brands", "agents": "the same everywhere", "agent_applications": "to the operator",
+	"providers": "who runs Brands", "agents": "the same everywhere", "agent_logos": "of agents", "agent_applications": "to the operator",
 	"browser_sessions": "of a browser, by the hash of its secret", "one_time_links": "by the hash of a secret",
 	"people": "may run several Brands", "passkeys": "of a person", "recovery_codes": "of a person",
 	"river_job": "the queue carries ids", "river_leader": "", "river_migration": "", "river_notification": "", "river_queue": "",
@@ -28,7 +28,7 @@ var holes = map[string]string{
 	"brand_ids": "upkeep walks over all Brands", "agent_states": "agents are nobody's",
 	"agent_standing": "names both the Brand and the agent", "agent_audiences": "read for one agent",
 	"person_brands": "one person's memberships", "person_recoveries": "those who name the person",
-	"provider_brands": "for the operator",
+	"provider_brands": "for the operator", "agent_pictures": "the same at every Brand, by hash",
 }
 
 // R62, B90: the wall stands around every table that a Brand owns, with a row of
