@@ -62,7 +62,7 @@ func CheckAgentURL(raw string, site Site) Problems {
 	case err != nil:
 		_, why, _ := strings.Cut(err.Error(), ": ")
 		p.add("url", "is no address that we call: "+why, "give a public https address without user, port or fragment")
-		p.kind(NoHTTPS)
+		p.kind(NotCalled)
 	}
 	return p
 }

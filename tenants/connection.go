@@ -296,7 +296,7 @@ func (d ConnectionDraft) credential(ctx context.Context, db *DB, sealer Sealer, 
 	case d.Secret == "" && keeps:
 		return storedCredential(ctx, db, brand, before.ID)
 	case d.Secret == "":
-		return nil, nil, Problems{{Field: "client_secret", Say: "is missing", Mend: "give the secret that the provider shows for this client; for another issuer or client, give it anew"}}
+		return nil, nil, Problems{{Field: "client_secret", Say: "is missing", Mend: "give the secret that the provider shows for this client; for another issuer or client, give it anew", Mistake: NoSecret}}
 	}
 	sealed, err = sealer.Seal(ctx, brand, secretPurpose, plain)
 	if err != nil {

@@ -24,6 +24,7 @@ func (d KeyDraft) Check() Problems {
 	p.words("name", d.Name, 1, longest)
 	if len(d.Rights) == 0 {
 		p.add("rights", "are missing", "name at least one, and no more than are needed")
+		p.kind(NoRights)
 	}
 	known := make([]string, len(Rights()))
 	for i, r := range Rights() {
@@ -33,6 +34,7 @@ func (d KeyDraft) Check() Problems {
 		p.oneOf("rights", string(r), known...)
 		if slices.Contains(d.Rights[:i], r) {
 			p.add("rights", "hold "+string(r)+" twice", "take one away")
+			p.kind(Twice, string(r))
 		}
 	}
 	return p

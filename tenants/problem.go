@@ -85,6 +85,10 @@ const (
 	NamesReturn      Mistake = "namesreturn" // [the parameter]
 	OurOrigin        Mistake = "ourorigin"
 	ForProviders     Mistake = "forproviders"
+	NotCalled        Mistake = "notcalled"
+	NoRights         Mistake = "norights"
+	ManyHooks        Mistake = "hooks" // [most]
+	NoSecret         Mistake = "nosecret"
 	NotAsBrowsers    Mistake = "asbrowsers" // [how it is written]
 )
 

@@ -40,11 +40,14 @@ func (d WebhookDraft) Check(site Site) Problems {
 	switch err := egress.CheckURL(d.URL, site.AllowLoopback); {
 	case d.URL == "":
 		p.add("url", "is missing", "write the https address that is to be called")
+		p.kind(Missing)
 	case len(d.URL) > longest:
 		p.add("url", "is too long", "use "+count(longest)+" characters at most")
+		p.kind(TooLong, count(longest))
 	case err != nil:
 		_, why, _ := strings.Cut(err.Error(), ": ")
 		p.add("url", "is no address that we call: "+why, "give a public https address without user, port or fragment")
+		p.kind(NotCalled)
 	}
 	if d.Format != "" {
 		p.oneOf("format", d.Format, FormatJSON, FormatSET)
@@ -53,6 +56,7 @@ func (d WebhookDraft) Check(site Site) Problems {
 		p.oneOf("events", e, WebhookEvents()...)
 		if slices.Contains(d.Events[:i], e) {
 			p.add("events", "hold "+e+" twice", "take one away")
+			p.kind(Twice, e)
 		}
 	}
 	return p
@@ -88,7 +92,7 @@ func CreateWebhook(ctx context.Context, edit Editor, sealer Sealer, site Site, b
 			"brand": brand, "id": w.ID, "url": w.URL, "events": w.Events, "format": w.Format, "sealed": sealed, "now": e.Now, "most": mostWebhooks,
 		})
 		if err == nil && tag.RowsAffected() == 0 {
-			return Problems{{Field: "url", Say: "would be one endpoint too many", Mend: "turn another off; " + count(mostWebhooks) + " may be on"}}
+			return Problems{{Field: "url", Say: "would be one endpoint too many", Mend: "turn another off; " + count(mostWebhooks) + " may be on", Mistake: ManyHooks, About: [2]string{count(mostWebhooks)}}}
 		}
 		e.Note("webhook.created", map[string]any{"endpoint": w.ID, "events": w.Events, "format": w.Format})
 		return err

@@ -103,7 +103,7 @@ func (v *visit) rights(rights []tenants.Right) string {
 }
 
 func (v *visit) newAPIKeyForm(wrong error) pages.Section {
-	bad := fieldProblems(wrong)
+	bad := v.fieldProblems(wrong)
 	b := &pages.Boxes{
 		Name: "rights", Legend: v.text("console.apikeys.rights"), Hint: v.text("console.apikeys.rights.hint"), Problem: bad["rights"],
 	}

@@ -169,7 +169,7 @@ func TestAPIKeysOnTheDashboard(t *testing.T) {
 	owner.open(at).must(http.StatusOK, "Your servers have no key yet", "countersign apikey create --brand lake")
 	form := owner.open(at).fields(at)
 	bare := url.Values{"once": form["once"], "name": {"checkout"}}
-	owner.post(at, bare, at).must(http.StatusUnprocessableEntity, "name at least one", `value="checkout"`)
+	owner.post(at, bare, at).must(http.StatusUnprocessableEntity, "Tick at least one right", `value="checkout"`)
 	good := url.Values{"once": form["once"], "name": {"checkout"}, "right-introspect": {"yes"}}
 	owner.post(at, url.Values{"name": {"checkout"}, "right-introspect": {"yes"}}, at).must(http.StatusBadRequest) // a form that is none of ours
 	key := owner.post(at, good, at).secret()

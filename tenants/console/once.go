@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -29,9 +28,8 @@ func (v *visit) once() (again bool, err error) {
 
 func onceField() ui.Hidden { return ui.Hidden{Name: "once", Value: uuid.NewString()} }
 
-// fieldProblems words what is wrong with the fields of a form, by their names. The
-// rules say it in English, as the API does.
-func fieldProblems(err error) map[string]string {
+// fieldProblems words what is wrong with the fields of a form, by their names.
+func (v *visit) fieldProblems(err error) map[string]string {
 	var all tenants.Problems
 	if !errors.As(err, &all) {
 		return nil
@@ -39,7 +37,7 @@ func fieldProblems(err error) map[string]string {
 	out := make(map[string]string)
 	for _, p := range all {
 		if out[p.Field] == "" {
-			out[p.Field] = strings.ToUpper(p.Say[:1]) + p.Say[1:] + ": " + p.Mend + "."
+			out[p.Field] = v.mistake(p)
 		}
 	}
 	return out

@@ -55,7 +55,7 @@ func (v *visit) tellSupportAgent(status int, wrong error, notices ...ui.Notice) 
 			view.Facts = append(view.Facts, pages.Fact{Name: v.text("console.webhook.former"), Text: v.say("console.webhook.former.until", "date", v.date(*at.FormerUntil))})
 		}
 	}
-	view.Ways = v.supportAgentWays(at, known, fieldProblems(wrong))
+	view.Ways = v.supportAgentWays(at, known, v.fieldProblems(wrong))
 	return v.render(status, pages.Thing(view))
 }
 

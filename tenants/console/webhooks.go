@@ -100,7 +100,7 @@ func (v *visit) webhookState(w tenants.Webhook) string {
 }
 
 func (v *visit) newWebhookForm(wrong error) pages.Section {
-	bad := fieldProblems(wrong)
+	bad := v.fieldProblems(wrong)
 	b := &pages.Boxes{Name: "events", Legend: v.text("console.webhooks.events"), Hint: v.text("console.webhooks.events.hint"), Problem: bad["events"]}
 	for _, e := range tenants.WebhookEvents() {
 		b.All = append(b.All, pages.Box{Name: "event-" + e, Label: e + " – " + what(v.lang, e), Chosen: v.form.Has("event-" + e)})
@@ -133,7 +133,7 @@ func (v *visit) addWebhook() error {
 		return v.alreadyMade(err, "webhooks?made")
 	}
 	w, secret, err := tenants.CreateWebhook(v.ctx(), v.edits(eventHookCreated), v.h.Sealer, v.h.Site, v.brand.ID, d)
-	if len(fieldProblems(err)) > 0 {
+	if len(v.fieldProblems(err)) > 0 {
 		return v.listWebhooks(http.StatusUnprocessableEntity, err)
 	}
 	if err != nil {
