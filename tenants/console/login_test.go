@@ -286,3 +286,31 @@ func TestFloodsAreStopped(t *testing.T) {
 		t.Error("made-up headers bought a budget of their own")
 	}
 }
+
+// B117: a dashboard that stood open over night, in a browser whose clock is a day off,
+// does nothing more: what is posted is not done, a page says that the login lapsed, and
+// signing in leads back to where the person was. Our clock decides, to the second, and
+// whoever goes on working is not thrown out.
+func TestTheDashboardIsOpenOverNight(t *testing.T) {
+	s := newSite(t)
+	v := s.become(t, "ann@example.com", "Ann")
+	v.found("lake")
+	const members = "/console/b/lake/members"
+	v.header.Set("Date", s.Clock.Now().AddDate(0, 0, -1).UTC().Format(http.TimeFormat)) // the browser's clock, if it told
+	form := with(v.open(members).must(http.StatusOK).fields(members), "email", "new@example.com", "role", "viewer")
+	for range 3 { // somebody who works does not lapse
+		s.Clock.Advance(web.ConsoleIdle - time.Second)
+		v.open(members).must(http.StatusOK)
+	}
+	s.Clock.Advance(web.ConsoleIdle)
+	p := v.post(members, form, members).must(http.StatusForbidden, "Please sign in again")
+	if p.find("a", "href", "/console/login?back=%2Fconsole%2Fb%2Flake%2Fmembers") == nil {
+		t.Error("the page does not lead back")
+	}
+	if n := s.Count(t, `SELECT count(*) FROM invitations`); n != 0 {
+		t.Errorf("%d invitations by nobody", n)
+	}
+	p = v.open("/console/login?back=" + url.QueryEscape(members)).must(http.StatusOK)
+	v.post("/console/login", with(p.fields("/console/login"), "credential", v.device.get(p.options())), "/console/login").mustGo(members)
+	v.open(members).must(http.StatusOK)
+}
