@@ -18,10 +18,17 @@ type sealable struct {
 	w      *authoritytest.World
 	sealed atomic.Bool
 	asked  atomic.Int32
+	before func() // what happens while somebody waits; may be nil
 }
 
 func (s *sealable) Sign(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
 	s.asked.Add(1)
+	if s.before != nil {
+		s.before()
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+	}
 	if s.sealed.Load() {
 		return "", errors.New("sealed")
 	}

@@ -138,7 +138,7 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 			status: statusOf(h.StatusList, h.StatusIdx),
 		})
 		if err != nil {
-			if h.UsedAt != nil {
+			if h.UsedAt != nil && ctx.Err() == nil { // a caller who hangs up met no outage
 				a.unanswered(ctx, brand.ID, token, now)
 			}
 			return Tokens{}, err
@@ -156,13 +156,16 @@ func (a *Authority) refresh(ctx context.Context, brand *tenants.Brand, who Calle
 }
 
 // patience is how long after a retry that met an outage the next one may come: agents
-// that are told 503 come less and less often.
-const patience = 10 * time.Minute
+// that are told 503 come less and less often. longestOutage bounds all of them.
+const (
+	patience      = 10 * time.Minute
+	longestOutage = 12 * time.Hour
+)
 
 // waits reports whether a retry that came in time could not be answered, and this is
 // the next one.
 func (h held) waits(now time.Time) bool {
-	return h.Unanswered != nil && now.Sub(*h.Unanswered) <= patience
+	return h.Unanswered != nil && now.Sub(*h.Unanswered) <= patience && now.Sub(*h.Answerable) <= longestOutage
 }
 
 // unanswered notes that a retry came in time and nothing could be signed for it: what
@@ -179,7 +182,7 @@ func (a *Authority) unanswered(ctx context.Context, brand tenants.BrandID, token
 func (a *Authority) look(ctx context.Context, brand tenants.BrandID, who Caller, token string, now time.Time) (held, error) {
 	const q = `
 		SELECT t.grant_id, t.family_id, t.generation, t.key_version, t.used_at,
-		       CASE WHEN t.used_at IS NOT NULL THEN greatest(t.used_at, ` + letIn + `) END AS answerable,
+		       CASE WHEN t.used_at IS NOT NULL THEN greatest(t.used_at, t.answered_at, ` + letIn + `) END AS answerable,
 		       t.unanswered_at AS unanswered,
 		       (SELECT n.used_at FROM refresh_tokens n
 		         WHERE n.brand_id = @brand AND n.family_id = t.family_id
@@ -230,6 +233,10 @@ func (a *Authority) rotate(ctx context.Context, brand tenants.BrandID, who Calle
 			  FROM alive
 			 WHERE t.brand_id = @brand AND t.hash = @hash AND t.used_at IS NULL
 			RETURNING t.grant_id, t.family_id, t.generation
+		), answered AS ( -- what the retry waited for has come; from here the window runs again
+			UPDATE refresh_tokens t SET unanswered_at = NULL, answered_at = @now
+			  FROM alive
+			 WHERE t.brand_id = @brand AND t.hash = @hash AND t.unanswered_at IS NOT NULL
 		), made AS (
 			INSERT INTO refresh_tokens (brand_id, hash, grant_id, family_id, generation, key_version, created_at)
 			SELECT @brand, @next, grant_id, family_id, generation + 1, @key_version, @now FROM spent

@@ -1,6 +1,7 @@
 package authority_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -41,6 +42,10 @@ func TestARetryThatMetAnOutageIsNoReuse(t *testing.T) {
 	if found.Refresh != lost.Refresh {
 		t.Error("the retry got another successor")
 	}
+	w.Clock.Advance(w.Hotel.Grace) // this reply may be lost as well, and no later one
+	if again, err := refresh(spent); err != nil || again.Refresh != lost.Refresh {
+		t.Errorf("the reply of then was lost: %v", err)
+	}
 	if _, err := refresh(found.Refresh); err != nil {
 		t.Fatal(err)
 	}
@@ -68,4 +73,58 @@ func TestARetryThatMetAnOutageIsNoReuse(t *testing.T) {
 	w.Clock.Advance(w.Hotel.Grace + time.Microsecond)
 	_, err = refresh(spent)
 	wantErr(t, err, authority.ErrReused)
+}
+
+// R46: the window that an outage leaves open closes with the answer, is no longer than
+// half a day, and cannot be made by hanging up.
+func TestAnOutageLeavesNoWindowOpen(t *testing.T) {
+	w := authoritytest.New(t)
+	signer := &sealable{w: w}
+	a := w.Authority(signer)
+	refresh := func(ctx context.Context, token string) error {
+		_, err := a.Refresh(ctx, w.Hotel, alex, token, nil)
+		return err
+	}
+	use := func() string {
+		t.Helper()
+		signer.sealed.Store(false)
+		spent := delegated(t, w, a, "bookings:read").Refresh
+		if err := refresh(t.Context(), spent); err != nil {
+			t.Fatal(err)
+		}
+		return spent
+	}
+	spent := use()
+	signer.sealed.Store(true)
+	if err := refresh(t.Context(), spent); err == nil {
+		t.Fatal("nothing can be signed")
+	}
+	signer.sealed.Store(false)
+	w.Clock.Advance(5 * time.Minute)
+	if err := refresh(t.Context(), spent); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(w.Hotel.Grace + time.Microsecond)
+	wantErr(t, refresh(t.Context(), spent), authority.ErrReused)
+
+	spent = use()
+	signer.sealed.Store(true)
+	for range 12 * 6 { // an outage of half a day, with retries all the time
+		if err := refresh(t.Context(), spent); err == nil || errors.Is(err, authority.ErrReused) {
+			t.Fatalf("nothing can be signed: %v", err)
+		}
+		w.Clock.Advance(10 * time.Minute)
+	}
+	w.Clock.Advance(time.Microsecond)
+	wantErr(t, refresh(t.Context(), spent), authority.ErrReused)
+
+	spent = use()
+	ctx, hangUp := context.WithCancel(t.Context())
+	signer.before = hangUp // while it is being signed
+	if err := refresh(ctx, spent); err == nil {
+		t.Fatal("answered to nobody")
+	}
+	signer.before = nil
+	w.Clock.Advance(w.Hotel.Grace + time.Microsecond)
+	wantErr(t, refresh(t.Context(), spent), authority.ErrReused)
 }

@@ -46,6 +46,17 @@ func TestTheWaitSaysWhatToPublish(t *testing.T) {
 	lost.follow(`form[action="/console/recover/wait"] button`)
 	lost.mustRead("weir.invalid", "countersign-recovery=")
 	lost.inspect("console-wait-missing")
+	// The same in Chinese, by the keyboard alone.
+	lost.open(p.PublicURL + "/console?ui_locales=zh-Hant")
+	back()
+	lost.mustRead("等待已經結束", "countersign-recovery=")
+	lost.inspect("console-wait-zh")
+	lost.pressByKey(`form[action="/console/recover/wait"] button`)
+	lost.mustRead("找不到您的那行文字", "weir.invalid")
+	if lost.has("main [lang=en]") {
+		t.Error("something is said in English")
+	}
+	lost.inspect("console-wait-missing-zh")
 	if n := p.count(t, `SELECT count(*) FROM recoveries WHERE brand_id = 'weir-house' AND done_at IS NOT NULL`); n != 0 {
 		t.Error("the wait ended without a proof")
 	}
