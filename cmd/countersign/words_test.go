@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"countersign.dev/cmd/countersign/shell"
 )
@@ -91,7 +92,11 @@ func TestAClosedTerminalEndsACommand(t *testing.T) {
 	if err := self.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("a closed terminal ends nothing, or these tests are under nohup themselves")
+	}
 	stop()
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)

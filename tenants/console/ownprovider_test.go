@@ -25,7 +25,7 @@ func TestAnOwnerMakesAProvider(t *testing.T) {
 		other.post(at+"/provider", form, at).must(http.StatusForbidden, refusedByRole)
 	}
 	owner.post(at+"/provider", filled("provider_name", " "), at).must(http.StatusUnprocessableEntity, "Name of the organisation")
-	owner.post(at+"/provider", filled("provider_name", "Harbor", "provider_audience", "https://bank.example"), at).must(http.StatusUnprocessableEntity, "has not proved")
+	owner.post(at+"/provider", filled("provider_name", "Harbor", "provider_audience", "https://bank.example"), at).must(http.StatusUnprocessableEntity, "is not proven to be yours")
 	s.told(t, "provider.made", 0)
 	owner.post(at+"/provider", form, at).mustGo(at + "?named#provider")
 	owner.open(at).must(http.StatusOK, "Name your Provider", "Harbor Hotels", "urn:countersign:provider:harbor-hotel", "Yours: Harbor Hotel made it")
@@ -54,7 +54,7 @@ func TestAnOwnerOfBothJoinsAProvider(t *testing.T) {
 	if p := owner.open(at); strings.Contains(p.body, "Fell Group") {
 		t.Error("a stranger's Provider is offered")
 	}
-	const none = "is none that the Brand can belong to"
+	const none = "The Brand cannot belong to this one"
 	guess := owner.open(there("fern-and-fell")).must(http.StatusUnprocessableEntity, none)
 	missing := owner.open(there("nowhere")).must(http.StatusUnprocessableEntity, none)
 	if strings.ReplaceAll(guess.body, "fern-and-fell", "nowhere") != strings.ReplaceAll(missing.body, "fern-and-fell", "nowhere") &&

@@ -58,6 +58,7 @@ var parity = map[string]elsewhere{
 	"POST members/{person}/remove":           {api: "DELETE members/{member}", cli: "member remove"},
 	"POST members/{person}/confirm":          {api: "POST members/{member}/confirm", cli: "member confirm"},
 	"POST members/{person}/vouch":            {api: "POST members/{member}/vouch", cli: "member vouch"},
+	"POST interface/provider":                {api: "PUT providers/own", cli: "tenant name"},
 	"POST recoveries/{recovery}/cancel":      {api: "DELETE recoveries/{id}", cli: "member deny"},
 	"GET leave":                              {api: "GET settings", cli: "tenant show"},
 	"POST leave/export":                      {api: "GET export", cli: "brand export", at: readable},
