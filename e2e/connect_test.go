@@ -90,7 +90,7 @@ func TestABrandConnectsItsLogin(t *testing.T) {
 	i.inspect("setup-login-empty")
 	i.fill("#field-issuer", idp.Issuer()+"/")
 	i.follow(`form[action$="/login/look"] button`)
-	i.mustRead("Wrong", "take the provider's spelling")
+	i.mustRead("Wrong", "Take the provider's spelling")
 	i.inspect("setup-login-spelling")
 	i.follow(`.found form[action$="/login/look"] button`)
 	if strings.Contains(i.reads(), "Wrong") || i.value("#field-candidate-issuer") != idp.Issuer() {

@@ -77,7 +77,7 @@ func TestPausedBrandSaysSo(t *testing.T) {
 	alex, r := question(t, p, "bookings:read")
 	question := alex.address()
 	p.operate(t, "brand", "pause", "--brand", "harbor-hotel")
-	resume := func() { p.operate(t, "brand", "resume", "--brand", "harbor-hotel") }
+	resume := func() { p.operate(t, "brand", "resume", "--as-operator", "--brand", "harbor-hotel") }
 	t.Cleanup(resume)
 
 	if status := alex.allow(); status != 503 {

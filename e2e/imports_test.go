@@ -32,9 +32,9 @@ var mayImport = map[string][]string{
 	"authority":                    {"authority/canonical", "authority/receiptlog", "authority/signing", "authority/statuslist", "tenants"},
 	"authority/export":             {"authority", "authority/signing", "tenants"}, // a Brand, to be taken along
 	"authority/agent":              {"tenants", "tenants/egress", "authority/signing"},
-	"authority/events":             {"authority", "tenants", "tenants/egress"},
+	"authority/events":             {"authority", "authority/signing", "tenants", "tenants/egress"},
 	"authority/oauth":              {"authority", "authority/agent", "authority/events", "authority/receiptlog", "authority/signing", "tenants", "web"},
-	"authority/a2a":                {"authority", "authority/a2a/surface", "authority/agent", "authority/events", "authority/signing", "tenants", "tenants/egress", "web"},
+	"authority/a2a":                {"authority", "authority/a2a/surface", "authority/agent", "authority/events", "authority/receiptlog", "authority/signing", "tenants", "tenants/egress", "web"},
 	"authority/a2a/surface":        {}, // Brands import it: no database behind it
 	"authority/canonical":          {},
 	"authority/receiptlog":         {"authority/canonical"},

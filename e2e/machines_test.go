@@ -24,7 +24,7 @@ func (i *inspector) machines(p *product) {
 	i.inspect("console-webhooks-none")
 	i.fill("#field-url", "http://hotel.example/hook")
 	i.follow(`form[action$="/webhooks"] button`)
-	i.mustRead("no address that we call")
+	i.mustRead("We do not call this address")
 	i.inspect("console-webhooks-wrong")
 	i.retype("#field-url", "https://hotel.invalid/hook")
 	i.follow(`form[action$="/webhooks"] button`)
