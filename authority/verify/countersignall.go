@@ -94,13 +94,19 @@ type Outcome struct {
 // order. Each turn fails alone. Where the whole call fails, none is known to have a
 // receipt, and trying again is safe.
 func (v *Verifier) CountersignMany(ctx context.Context, turns []Served) []Outcome {
-	out := make([]Outcome, len(turns))
-	all := func(places []int, err error) []Outcome {
-		for _, i := range places {
-			out[i] = Outcome{Err: err}
+	out, err := v.countersignMany(ctx, turns)
+	for i := range out {
+		if err != nil && out[i].Err == nil {
+			out[i].Err = err
 		}
-		return out
 	}
+	return out
+}
+
+// countersignMany tells the failure of the whole call, which says nothing of any turn,
+// from what became of each.
+func (v *Verifier) countersignMany(ctx context.Context, turns []Served) ([]Outcome, error) {
+	out := make([]Outcome, len(turns))
 	var places []int
 	var body struct {
 		Turns []turnBody `json:"turns"`
@@ -115,7 +121,7 @@ func (v *Verifier) CountersignMany(ctx context.Context, turns []Served) []Outcom
 		}
 	}
 	if len(places) == 0 {
-		return out
+		return out, nil
 	}
 	type result struct {
 		Receipt     Countersigned `json:"receipt"`
@@ -128,10 +134,10 @@ func (v *Verifier) CountersignMany(ctx context.Context, turns []Served) []Outcom
 	}
 	// Each is there twice, in its JWS and beside it.
 	if err := v.askAtLength(ctx, "/receipts/batch", body, &answer, len(places)*2*maxReceipt); err != nil {
-		return all(places, err)
+		return out, err
 	}
 	if len(answer.Results) != len(places) {
-		return all(places, fmt.Errorf("%w: %d results for %d turns", ErrReceipt, len(answer.Results), len(places)))
+		return out, fmt.Errorf("%w: %d results for %d turns", ErrReceipt, len(answer.Results), len(places))
 	}
 	signed := make(map[string]turnID, len(places))
 	for n, i := range places {
@@ -153,7 +159,7 @@ func (v *Verifier) CountersignMany(ctx context.Context, turns []Served) []Outcom
 			out[i].Receipt, signed[got.Receipt.JWS] = got.Receipt, s.id()
 		}
 	}
-	return out
+	return out, nil
 }
 
 // turnID is what a turn is known by.

@@ -20,6 +20,7 @@
 //	protect.go     the door of a handler
 //	stepup.go      more is needed; countersign.go: something was done (ask.go)
 //	pending.go     turns whose receipts were not to be had at once
+//	offer.go       how they are offered again, and what settles them
 //	kept.go        how a document of somebody else's is kept fresh (fetch.go)
 //
 // What both promise:

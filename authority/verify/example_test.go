@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log"
@@ -119,4 +120,73 @@ func ExampleVerifier_Call() {
 		fmt.Fprintln(w, call.Agent.Issuer)
 	}
 	_ = handle
+}
+
+// Receipts that come later, and bind what was said. The salts stay beside the texts: the
+// same message that comes again is hashed with the same ones, or it would be another turn.
+func ExamplePending() {
+	type said struct {
+		text string
+		salt []byte
+	}
+	hash := func(s said) string { return verify.SaltedHash(s.salt, s.text) }
+	once := func(text string) said { // and kept with it, until both are forgotten
+		salt := make([]byte, 16)
+		_, _ = rand.Read(salt)
+		return said{text, salt}
+	}
+	door := exampleDoor() // with a Credential that has the right receipts
+	pending, err := verify.NewPending(verify.PendingConfig{
+		Door:   door,
+		Keeper: nil, // a table or a file of yours, or what waits ends with the process
+		Done: func(_ context.Context, s verify.Served, o verify.Outcome) {
+			if o.Err != nil {
+				log.Printf("%s has no receipt for good: %v", s.Turn.MessageID, o.Err)
+			} // or o.Receipt goes into the answer, which is fetched by the message that comes again
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// go pending.Run(ctx)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if pending.Ready() != nil {
+			http.Error(w, "", http.StatusServiceUnavailable) // nothing was done
+			return
+		}
+		call, _ := verify.CallFrom(r.Context())
+		message, reply := once("Move my arrival to Christmas Eve."), once("Done.")
+		receipt, err := pending.Countersign(r.Context(), call, verify.Turn{
+			ContextID: "c-1", MessageID: "m-1", ScopesUsed: []string{"bookings:change"},
+			Acts:        []verify.Act{{Tool: "move_arrival", Args: map[string]string{"to": "2026-12-24"}}},
+			MessageHash: hash(message), ReplyHash: hash(reply),
+		})
+		if err != nil { // errors.Is(err, verify.ErrWaiting): it is kept
+			http.Error(w, "", http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"pact.receipt": receipt}})
+	}
+	_ = serve
+	left, err := pending.Offer(context.Background())
+	fmt.Println(left, err)
+	// Output: 0 <nil>
+}
+
+func exampleDoor() *verify.Verifier {
+	agents, err := verify.NewAgents(verify.AgentsConfig{
+		Audience: "https://harbor.example",
+		Known:    []verify.KnownAgent{{Issuer: "https://aria.example", JWKSURI: "https://aria.example/jwks.json"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	door, err := verify.New(verify.Config{
+		Issuer: "https://agents.harbor.example/support/oauth", Interface: "https://agents.harbor.example/support",
+		Agents: agents, Credential: "cs_key_…",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return door
 }

@@ -34,8 +34,11 @@ type PendingConfig struct {
 	Door   *Verifier
 	Keeper Keeper // nil: what waits is lost with the process
 	Most   int    // how many turns may wait; 10,000 if 0
-	// Done, if not nil, hears what became of each turn that waited: its receipt, or why
-	// it has none for good.
+	// Done, if not nil, hears the authority's verdict on each turn that waited: its
+	// receipt, or why it has none for good, which is ErrToken, ErrScope, ErrConflict or a
+	// RefusedError with invalid_request. It hears it before the turn is forgotten, one at
+	// a time, and again where forgetting failed or the process ended between. That
+	// something between did not work is no verdict: then the turn waits on.
 	Done func(ctx context.Context, s Served, o Outcome)
 }
 
@@ -50,7 +53,14 @@ type Pending struct {
 	offer sync.Mutex // one goes through them at a time
 	mu    sync.Mutex
 	order []string
-	turns map[string]Served
+	turns map[string]*waiting
+}
+
+// waiting is a turn that waits, or that is being kept so that it can.
+type waiting struct {
+	Served
+	tried chan struct{} // closed when the Keeper has answered
+	kept  bool          // that it has it; nobody is told so before, nor is it offered
 }
 
 // NewPending returns a Pending. What a Keeper has kept is given back by Restore.
@@ -59,12 +69,14 @@ func NewPending(c PendingConfig) (*Pending, error) {
 	switch {
 	case c.Door == nil:
 		return nil, fmt.Errorf("%w: Door must be given", ErrOptions)
+	case c.Door.credential == "":
+		return nil, fmt.Errorf("%w: Door has no Credential", ErrOptions)
 	case c.Most < 0:
 		return nil, fmt.Errorf("%w: Most is negative", ErrOptions)
 	case c.Most == 0:
 		c.Most = most
 	}
-	return &Pending{c: c, turns: map[string]Served{}}, nil
+	return &Pending{c: c, turns: map[string]*waiting{}}, nil
 }
 
 // Ready is ErrFull where no more turns may wait: whoever must have a receipt for what
@@ -81,19 +93,66 @@ func (p *Pending) Ready() error {
 // Countersign is Verifier.Countersign; where that is ErrUnavailable the turn is kept, as
 // begun now if nothing else is said, and the error is ErrWaiting. Where it cannot be
 // kept that is said too, by ErrFull or the Keeper's error: then the caller has to come
-// again.
+// again. Another turn than the one that waits under the same ids is ErrConflict.
 func (p *Pending) Countersign(ctx context.Context, c Call, t Turn) (Countersigned, error) {
-	if t.Began.IsZero() {
+	s, err := Served{c, t}.hashed()
+	if err != nil {
+		return Countersigned{}, err
+	}
+	id, err := s.id().text()
+	if err != nil {
+		return Countersigned{}, err
+	}
+	p.mu.Lock()
+	before := p.turns[id]
+	p.mu.Unlock()
+	switch {
+	case before != nil && !before.same(s):
+		return Countersigned{}, errOther
+	case before != nil && t.Began.IsZero():
+		t.Began = before.Turn.Began
+	case t.Began.IsZero():
 		t.Began = p.c.Door.now()
 	}
+	s.Turn.Began = t.Began
 	got, err := p.c.Door.Countersign(ctx, c, t)
 	if !errors.Is(err, ErrUnavailable) {
 		return got, err
 	}
-	if kept := p.keep(context.WithoutCancel(ctx), Served{c, t}); kept != nil {
+	switch kept := p.keep(ctx, id, s); {
+	case errors.Is(kept, ErrConflict):
+		return Countersigned{}, kept
+	case kept != nil:
 		return Countersigned{}, fmt.Errorf("%w; nor is it kept: %w", err, kept)
 	}
 	return Countersigned{}, fmt.Errorf("%w: %w", ErrWaiting, err)
+}
+
+var errOther = fmt.Errorf("%w, and waits for its receipt", ErrConflict)
+
+// hashed is the turn with hashes in the place of arguments, and nothing that the caller
+// can still change; an error where it may not be sent.
+func (s Served) hashed() (Served, error) {
+	if _, err := s.body(); err != nil {
+		return s, err
+	}
+	acts := make([]Act, len(s.Turn.Acts))
+	for i, act := range s.Turn.Acts {
+		hash, err := act.hash()
+		if err != nil {
+			return s, fmt.Errorf("arguments of %s: %w", act.Tool, err)
+		}
+		acts[i] = Act{Tool: act.Tool, ArgsHash: hash}
+	}
+	s.Turn.Acts, s.Turn.ScopesUsed = acts, slices.Clone(s.Turn.ScopesUsed)
+	return s, nil
+}
+
+// same reports whether it is the same turn as the authority understands that: by what
+// was used, done and said. Both are hashed.
+func (s Served) same(as Served) bool {
+	return s.Turn.shows(as.Turn.ScopesUsed) && s.Turn.MessageHash == as.Turn.MessageHash && s.Turn.ReplyHash == as.Turn.ReplyHash &&
+		slices.EqualFunc(s.Turn.Acts, as.Turn.Acts, func(a, b Act) bool { return a.Tool == b.Tool && a.ArgsHash == b.ArgsHash })
 }
 
 // pendingRecord is a turn as a Keeper keeps it.
@@ -116,49 +175,67 @@ type recordTurn struct {
 	Reply      string    `json:"replyHash,omitempty"`
 }
 
-func (p *Pending) keep(ctx context.Context, s Served) error {
-	acts := make([]Act, len(s.Turn.Acts))
-	record := pendingRecord{
-		Token: s.Call.token, Agent: s.Call.Agent.Issuer, User: s.Call.Delegation.User, Grant: s.Call.Delegation.Grant, Held: s.Call.Delegation.Scopes,
-		Turn: recordTurn{ContextID: s.Turn.ContextID, MessageID: s.Turn.MessageID, ScopesUsed: s.Turn.ScopesUsed, Began: s.Turn.Began, Message: s.Turn.MessageHash, Reply: s.Turn.ReplyHash},
-	}
-	for i, act := range s.Turn.Acts {
-		hash, err := act.hash()
-		if err != nil {
-			return fmt.Errorf("arguments of %s: %w", act.Tool, err)
+// keep returns nil once the turn is kept, whoever did it.
+func (p *Pending) keep(ctx context.Context, id string, s Served) error {
+	for {
+		p.mu.Lock()
+		w, there := p.turns[id]
+		full := len(p.order) >= p.c.Most
+		if !there && !full {
+			w = &waiting{Served: s, tried: make(chan struct{})}
+			p.turns[id], p.order = w, append(p.order, id)
 		}
-		acts[i] = Act{Tool: act.Tool, ArgsHash: hash}
-		record.Turn.Acts = append(record.Turn.Acts, actBody{Tool: act.Tool, ArgsHash: hash})
+		p.mu.Unlock()
+		switch {
+		case !there && full:
+			return fmt.Errorf("%w: %d", ErrFull, p.c.Most)
+		case !there:
+			return p.keepFirst(context.WithoutCancel(ctx), id, w)
+		case !w.same(s):
+			return errOther
+		}
+		select {
+		case <-w.tried:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if w.kept {
+			return nil
+		} // who came first could not keep it: this one tries
 	}
-	s.Turn.Acts = acts
-	id, err := s.id().text()
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	_, there := p.turns[id]
-	full := len(p.order) >= p.c.Most
-	if !there && !full {
-		p.turns[id], p.order = s, append(p.order, id)
-	}
-	p.mu.Unlock()
-	switch {
-	case there:
-		return nil
-	case full:
-		return fmt.Errorf("%w: %d", ErrFull, p.c.Most)
-	case p.c.Keeper == nil:
-		return nil
-	}
-	text, err := json.Marshal(record)
-	if err == nil {
-		err = p.c.Keeper.Keep(ctx, id, text)
+}
+
+func (p *Pending) keepFirst(ctx context.Context, id string, w *waiting) error {
+	var err error
+	if p.c.Keeper != nil {
+		var text []byte
+		if text, err = json.Marshal(w.record()); err == nil {
+			err = p.c.Keeper.Keep(ctx, id, text)
+		}
 	}
 	if err != nil {
 		p.drop(id)
+	}
+	p.mu.Lock()
+	w.kept = err == nil
+	p.mu.Unlock()
+	close(w.tried)
+	if err != nil {
 		return fmt.Errorf("keep a turn: %w", err)
 	}
 	return nil
+}
+
+// record is a hashed turn as it is kept.
+func (s Served) record() pendingRecord {
+	r := pendingRecord{
+		Token: s.Call.token, Agent: s.Call.Agent.Issuer, User: s.Call.Delegation.User, Grant: s.Call.Delegation.Grant, Held: s.Call.Delegation.Scopes,
+		Turn: recordTurn{ContextID: s.Turn.ContextID, MessageID: s.Turn.MessageID, ScopesUsed: s.Turn.ScopesUsed, Began: s.Turn.Began, Message: s.Turn.MessageHash, Reply: s.Turn.ReplyHash},
+	}
+	for _, act := range s.Turn.Acts {
+		r.Turn.Acts = append(r.Turn.Acts, actBody{Tool: act.Tool, ArgsHash: act.ArgsHash})
+	}
+	return r
 }
 
 // Restore takes back what a Keeper has kept, in the order in which it was.
@@ -187,81 +264,13 @@ func (p *Pending) Restore(records ...[]byte) error {
 		}
 		p.mu.Lock()
 		if _, there := p.turns[id]; !there {
-			p.turns[id], p.order = s, append(p.order, id)
+			tried := make(chan struct{})
+			close(tried)
+			p.turns[id], p.order = &waiting{s, tried, true}, append(p.order, id)
 		}
 		p.mu.Unlock()
 	}
 	return nil
-}
-
-// Offer offers what waits again, the oldest first, until nothing comes of it. It
-// returns how many still wait.
-func (p *Pending) Offer(ctx context.Context) (left int, err error) {
-	p.offer.Lock()
-	defer p.offer.Unlock()
-	p.mu.Lock()
-	ids := slices.Clone(p.order)
-	p.mu.Unlock()
-	for len(ids) > 0 && ctx.Err() == nil {
-		n := min(len(ids), MaxTurns)
-		settled, err := p.offerSome(ctx, ids[:n])
-		if err != nil {
-			return p.count(), err
-		}
-		if settled == 0 {
-			break
-		}
-		ids = ids[n:]
-	}
-	return p.count(), ctx.Err()
-}
-
-func (p *Pending) offerSome(ctx context.Context, ids []string) (settled int, err error) {
-	turns := make([]Served, len(ids))
-	p.mu.Lock()
-	for i, id := range ids {
-		turns[i] = p.turns[id]
-	}
-	p.mu.Unlock()
-	for i, o := range p.c.Door.CountersignMany(ctx, turns) {
-		// A key that lacks the right is mended by who gave it, and no verdict on a turn.
-		if errors.Is(o.Err, ErrUnavailable) || errors.Is(o.Err, ErrCredential) || errors.Is(o.Err, ErrReceipt) {
-			continue
-		}
-		if p.c.Done != nil {
-			p.c.Done(ctx, turns[i], o)
-		}
-		if p.c.Keeper != nil {
-			if err := p.c.Keeper.Forget(context.WithoutCancel(ctx), ids[i]); err != nil {
-				return settled, fmt.Errorf("forget a turn that waited: %w", err)
-			}
-		}
-		p.drop(ids[i])
-		settled++
-	}
-	return settled, nil
-}
-
-// Run offers what waits every few seconds, and ever more seldom, up to a minute, while
-// nothing comes of it. It returns when ctx ends.
-func (p *Pending) Run(ctx context.Context) {
-	const often, seldom = 5 * time.Second, time.Minute
-	wait := often
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		before := p.count()
-		left, err := p.Offer(ctx)
-		if err != nil && ctx.Err() == nil {
-			p.c.Door.log.WarnContext(ctx, "turns wait for their receipts", "turns", left, "error", err)
-		}
-		if wait = min(2*wait, seldom); left < before || left == 0 {
-			wait = often
-		}
-	}
 }
 
 func (p *Pending) count() int {

@@ -4,7 +4,7 @@
 //
 //	server.go   one address: what is the authority's goes to the service, the rest
 //	            through the verification kit to the shop's agent
-//	send.go     a message: heard, answered or asked back, countersigned
+//	send.go     a message: heard, answered or asked back, countersigned at once or later
 //	talks.go    conversations, whose they are, and what was answered
 //	shop.go     what the shop's agent understands
 package outfitter

@@ -47,8 +47,11 @@ func (s *Shop) answer(ctx context.Context, c verify.Call, id uuid.UUID, one *tur
 				return s.askBack(ctx, c, id, one, does, missing)
 			}
 		}
+		if err := s.mayAct(ctx, c, one); err != nil {
+			return nil, err
+		}
 		// Here a real shop does it.
-		done = s.talks.acted(one, c, does)
+		done = s.talks.acted(one, c, does, m.Text)
 	}
 	var receipt *surface.Receipt
 	if c.Delegation != nil {
@@ -58,7 +61,7 @@ func (s *Shop) answer(ctx context.Context, c verify.Call, id uuid.UUID, one *tur
 		}
 		receipt = &surface.Receipt{JWS: got.JWS, Claims: got.Claims}
 	}
-	reply, err := surface.Reply(id.String(), done.does.says, receipt)
+	reply, err := surface.Reply(id.String(), done.says.text, receipt)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +79,23 @@ func (s *Shop) askBack(ctx context.Context, c verify.Call, id uuid.UUID, one *tu
 	return surface.StepUp(id.String(), "I can do that once you have allowed it.", missing, more.Link, time.Now())
 }
 
+// mayAct keeps to it that what is done under a delegation has a receipt: where no more
+// may wait for theirs, nothing is done, and the message is heard again.
+func (s *Shop) mayAct(ctx context.Context, c verify.Call, one *turn) error {
+	if c.Delegation == nil {
+		return nil
+	}
+	if err := s.pending.Ready(); err != nil {
+		s.talks.waits(one)
+		s.Log.WarnContext(ctx, "nothing is done until receipts are to be had", "error", err)
+		return surface.ErrAway
+	}
+	return nil
+}
+
 // served is what was done as it is countersigned.
 func (t turn) served(id uuid.UUID, message string) verify.Served {
-	out := verify.Served{Call: t.under, Turn: verify.Turn{ContextID: id.String(), MessageID: message, Began: t.began}}
+	out := verify.Served{Call: t.under, Turn: verify.Turn{ContextID: id.String(), MessageID: message, Began: t.began, MessageHash: t.heard.hash(), ReplyHash: t.says.hash()}}
 	if does := t.does; does.scope != "" {
 		out.Turn.ScopesUsed = []string{does.scope}
 		out.Turn.Acts = []verify.Act{{Tool: does.tool, Args: map[string]string{"customer": t.under.Delegation.User}}}
@@ -87,12 +104,35 @@ func (t turn) served(id uuid.UUID, message string) verify.Served {
 }
 
 // countersign makes the receipt of what was done (M24); asking again for the same
-// turn gives the same.
+// turn gives the same. Where it cannot be had now the turn waits for it.
 func (s *Shop) countersign(ctx context.Context, done verify.Served) (verify.Countersigned, error) {
-	got, err := s.door.Countersign(ctx, done.Call, done.Turn)
+	got, err := s.pending.Countersign(ctx, done.Call, done.Turn)
 	if errors.Is(err, verify.ErrUnavailable) {
 		s.Log.WarnContext(ctx, "a turn waits for its receipt", "error", err)
 		return got, surface.ErrAway
 	}
 	return got, err
+}
+
+// settled hears what became of a turn that waited: the message that comes again finds
+// its reply, with the receipt.
+func (s *Shop) settled(ctx context.Context, done verify.Served, o verify.Outcome) {
+	if o.Err != nil {
+		s.Log.ErrorContext(ctx, "what was done has no receipt for good", "grant", done.Call.Delegation.Grant, "error", o.Err)
+		return
+	}
+	id, err := uuid.Parse(done.Turn.ContextID)
+	if err != nil {
+		return // no conversation of ours
+	}
+	one := s.talks.find(id, done.Turn.MessageID)
+	if one == nil {
+		return // forgotten meanwhile; the log has its receipt
+	}
+	reply, err := surface.Reply(id.String(), s.talks.look(one).says.text, &surface.Receipt{JWS: o.Receipt.JWS, Claims: o.Receipt.Claims})
+	if err != nil {
+		s.Log.ErrorContext(ctx, "no reply with a receipt that came late", "error", err)
+		return
+	}
+	s.talks.replied(one, reply)
 }

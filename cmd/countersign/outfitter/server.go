@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"countersign.dev/authority/a2a/surface"
@@ -28,9 +29,10 @@ type Config struct {
 // Shop is the program.
 type Shop struct {
 	Config
-	door  *verify.Verifier
-	talks *talks
-	http  http.Handler
+	door    *verify.Verifier
+	pending *verify.Pending
+	talks   *talks
+	http    http.Handler
 }
 
 // New sets the program up. AllowLoopback stands in it because it is a demo: it is
@@ -61,6 +63,12 @@ func New(c Config) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What was done is known in memory alone, and so is what waits for its receipt: a
+	// Brand's own program gives a Keeper, over the table in which it has the rest.
+	s.pending, err = verify.NewPending(verify.PendingConfig{Door: s.door, Done: s.settled})
+	if err != nil {
+		return nil, err
+	}
 	front := &proxy{service: service, path: at.Path, brand: "/a2a/" + c.Brand}
 	front.agent = surface.Serve(at.Path, s.door.Protect, s.send, func(r *http.Request, err error) {
 		c.Log.ErrorContext(r.Context(), "a turn failed", "error", err)
@@ -73,8 +81,12 @@ func New(c Config) (*Shop, error) {
 // ServeHTTP serves the interface, and in front of the service what is its.
 func (s *Shop) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
 
-// Follow hears of what people end, a second after they did, until ctx ends.
+// Follow hears of what people end, a second after they did, and offers again what waits
+// for its receipt, until ctx ends.
 func (s *Shop) Follow(ctx context.Context) {
+	var offering sync.WaitGroup
+	defer offering.Wait()
+	offering.Go(func() { s.pending.Run(ctx) })
 	if err := s.door.Follow(ctx); ctx.Err() == nil {
 		s.Log.ErrorContext(ctx, "what people end is known from the status list alone", "error", err)
 	}

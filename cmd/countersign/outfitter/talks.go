@@ -1,6 +1,7 @@
 package outfitter
 
 import (
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -54,8 +55,26 @@ type turn struct {
 	began time.Time
 	does  skill       // acted: what was done
 	under verify.Call // and under what, which its receipt is of
+	heard said        // what was asked then
+	says  said        // what it is answered
 	reply []byte      // replied
 }
+
+// said is a text and the salt of its hash, which stays for as long as the text does: a
+// turn that is countersigned again has the same hashes. Each has its own, so that showing
+// one opens no other.
+type said struct {
+	text string
+	salt []byte
+}
+
+func newSaid(text string) said {
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // it never fails
+	return said{text, salt}
+}
+
+func (s said) hash() string { return verify.SaltedHash(s.salt, s.text) }
 
 type state int
 
@@ -129,13 +148,24 @@ func (t *talks) waits(one *turn) {
 	one.state = waiting
 }
 
-// acted notes what was done, and under which delegation: its receipt will say so,
-// whatever token the message comes again with.
-func (t *talks) acted(one *turn, c verify.Call, does skill) turn {
+// acted notes what was done, on which words and under which delegation: its receipt will
+// say so, whatever the message says and shows when it comes again.
+func (t *talks) acted(one *turn, c verify.Call, does skill, text string) turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one.state, one.does, one.under = acted, does, c
+	one.heard, one.says = newSaid(text), newSaid(does.says)
 	return *one
+}
+
+// find is the turn of these ids; nil: it is forgotten.
+func (t *talks) find(id uuid.UUID, message string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if talk := t.by[id]; talk != nil {
+		return talk.turns[message]
+	}
+	return nil
 }
 
 // replied keeps the reply. It stays the first that was kept, and is what everybody

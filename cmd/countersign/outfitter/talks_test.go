@@ -100,7 +100,7 @@ func TestAMessageIsServedOnce(t *testing.T) {
 	if err != nil || again == one {
 		t.Fatalf("after the step-up: %v", err)
 	}
-	k.acted(again, verify.Call{}, skills[0])
+	k.acted(again, verify.Call{}, skills[0], "Return the boots")
 	if _, _, err := k.hear(call("aria", "alex", "ff-1", "g2"), m); !errors.Is(err, surface.ErrNoReply) {
 		t.Errorf("under another grant: %v", err)
 	}
