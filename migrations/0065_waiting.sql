@@ -16,7 +16,7 @@ ALTER TABLE turns_accepted
 	ADD COLUMN IF NOT EXISTS retry_at timestamptz;                         -- not before
 -- Apart from its column, which would be filled in all rows at once.
 ALTER TABLE turns_accepted ALTER COLUMN n SET DEFAULT nextval('turns_accepted_n');
-GRANT UPDATE (tries, retry_at) ON turns_accepted TO countersign_app;
+GRANT UPDATE (n, turn, tries, retry_at) ON turns_accepted TO countersign_app; -- n and turn: of those before
 
 -- An answer is settled when its receipt is written, though nobody has come for it yet.
 ALTER TABLE turns
