@@ -127,3 +127,78 @@ func TestSeveralTurnsFindOnlyTheRoomThatIsLeft(t *testing.T) {
 		t.Errorf("%d wait, %d found no room", n, full)
 	}
 }
+
+// What has its receipt is not said to have none, only because it was not taken away.
+func TestWhatIsSignedIsNotGivenUp(t *testing.T) {
+	k := newTalk(t)
+	k.down = true
+	turn := servedTurn(k.tokens, "m1")
+	refusedTurn(t, k.World, k.rules, "sealed", turn, authority.ErrUnavailable)
+	k.Exec(t, `CREATE TABLE aside AS SELECT * FROM turns_accepted`)
+	k.down = false
+	countersigned(t, k.rules, k.Hotel, turn)
+	k.Exec(t, `INSERT INTO turns_accepted SELECT * FROM aside`)
+	k.Clock.Advance(25 * time.Hour)
+	if _, err := k.rules.Purge(t.Context(), k.Hotel.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := k.Count(t, `SELECT count(*) FROM turns_accepted`); n != 0 || k.facts("waited") != 0 {
+		t.Errorf("%d wait, %d facts", n, k.facts("waited"))
+	}
+}
+
+// The trail names a turn without a receipt to whoever has its ids, and holds nothing that
+// somebody typed; and who it was is erased with them.
+func TestATurnWithoutAReceiptIsErased(t *testing.T) {
+	k := newTalk(t)
+	k.down = true
+	turn := servedTurn(k.tokens, "Mary Smith, room 12")
+	turn.ContextID = "mary@example.org"
+	refusedTurn(t, k.World, k.rules, "sealed", turn, authority.ErrUnavailable)
+	k.Clock.Advance(25 * time.Hour)
+	if _, err := k.rules.Purge(t.Context(), k.Hotel.ID); err != nil {
+		t.Fatal(err)
+	}
+	const says = `SELECT count(*) FROM audit_events WHERE event = 'incident.not_countersigned' AND detail::text LIKE $1`
+	of := receiptlog.SealMessage(k.tokens.GrantID[:], turn.ContextID, turn.MessageID)
+	for text, want := range map[string]int{"guest-7": 1, of: 1, "Mary": 0, "mary": 0} {
+		if n := k.Count(t, says, "%"+text+"%"); n < want || n > 0 && want == 0 {
+			t.Errorf("%s: %d facts", text, n)
+		}
+	}
+	if _, err := k.rules.Erase(t.Context(), k.Hotel.ID, authority.ByOperator(), "guest-7"); err != nil {
+		t.Fatal(err)
+	}
+	if n := k.Count(t, says, "{}"); n == 0 || n != k.Count(t, says, "%") {
+		t.Errorf("%d facts are erased, of %d", n, k.Count(t, says, "%"))
+	}
+}
+
+// A message that the Brand's agent was called with, and of which nothing was kept, is
+// settled when nobody can be at it any more: it may have acted, and the trail says so.
+func TestATurnThatBrokeOffIsSaid(t *testing.T) {
+	k := newTalk(t)
+	x := k.hear("broken", nil)
+	none := k.heard("no token")
+	none.Context, none.Subject, none.Grant = [16]byte{}, "", [16]byte{}
+	if _, err := k.rules.Hear(t.Context(), k.Hotel.ID, none); err != nil {
+		t.Fatal(err)
+	}
+	for _, later := range []time.Duration{9 * time.Minute, 2 * time.Minute, time.Hour} {
+		k.Clock.Advance(later)
+		if _, err := k.rules.Purge(t.Context(), k.Hotel.ID); err != nil {
+			t.Fatal(err)
+		}
+		want := 2 // with the one that began the conversation
+		if later == 9*time.Minute {
+			want = 0
+		}
+		if n := k.facts("broken"); n != want {
+			t.Errorf("after %s more: %d facts, not %d", later, n, want)
+		}
+	}
+	k.hear("broken", authority.ErrSpent)
+	if err := k.rules.KeepAnswer(t.Context(), k.Hotel.ID, &x, `{"text":"Done."}`); err != nil || !k.gone("broken", "failed") {
+		t.Errorf("it was brought back, %v", err)
+	}
+}
