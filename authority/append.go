@@ -187,7 +187,8 @@ func (a *Authority) chain(brand tenants.BrandID, h *head, turns []*served, all [
 	for i, s := range turns {
 		key := turnKey{s.grant, s.ContextID, s.MessageID}
 		late, err := false, error(nil)
-		if s.facts = all[i]; s.facts.Seq == nil && !seen[key] && s.held() {
+		s.learn(all[i])
+		if s.facts.Seq == nil && !s.facts.Taken && !s.gone() && !seen[key] && s.held() {
 			late, err = s.judge(s.came)
 		} else {
 			err = errLookAgain

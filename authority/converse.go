@@ -15,6 +15,9 @@ import (
 var (
 	ErrContext = errors.New("the conversation is unknown, or not the caller's") // says no more (M23)
 	ErrNoReply = errors.New("the message came before, and has no reply")        // it may yet; or send another
+	// ErrSpent is an ErrNoReply of a message that the Brand's agent was called with, and
+	// that came to nothing: it may have acted, and there will be no reply.
+	ErrSpent = fmt.Errorf("%w, nor will it have one", ErrNoReply)
 	// So many answers wait for their receipts that no more are asked for. The same
 	// message may come again.
 	ErrBacklog = fmt.Errorf("%w: too many answers wait for their receipts", ErrUnavailable)
@@ -255,6 +258,8 @@ func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, gr
 			x.Claims = []byte(*claims)
 		}
 		return false, nil
+	case state == "failed":
+		return false, ErrSpent
 	}
 	return false, ErrNoReply
 }

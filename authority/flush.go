@@ -38,6 +38,7 @@ func (a *Authority) Flush(ctx context.Context, brand *tenants.Brand) (int, error
 				err = a.forgetAccepted(ctx, brand.ID, row.N)
 			case r.Err == nil:
 				done++
+			case errors.Is(r.Err, errSettled): // by somebody else, meanwhile
 			case IsRefusal(r.Err):
 				l := lost{Grant: row.GrantID, Context: row.ContextID, Message: row.MessageID, Agent: row.of.Agent, Why: r.Err}
 				err = a.refuse(ctx, brand.ID, l, func(c *change) error { return c.forgetAccepted(ctx, row.N) })

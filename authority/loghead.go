@@ -112,14 +112,14 @@ func (h *head) write(b *tenants.Batch, brand tenants.BrandID, lines []line) {
 	const move = `UPDATE log_heads SET size = @size, edge = @edge, last = @last, last_at = @at WHERE brand_id = @brand`
 	const forget = `
 		DELETE FROM turns_accepted t
-		 USING unnest(@grants::uuid[], @contexts::text[], @messages::text[]) i (grant_id, context_id, message_id)
-		 WHERE t.brand_id = @brand AND t.grant_id = i.grant_id AND t.context_id = i.context_id AND t.message_id = i.message_id`
+		 USING unnest(@grants::uuid[], @contexts::text[], @messages::text[], @contents::bytea[]) i (grant_id, context_id, message_id, content)
+		 WHERE t.brand_id = @brand AND t.grant_id = i.grant_id AND t.context_id = i.context_id AND t.message_id = i.message_id AND t.content = i.content`
 	b.Queue(insert, pgx.NamedArgs{
 		"brand": brand, "seqs": seqs, "grants": grants, "contexts": contexts, "messages": messages, "contents": contents,
 		"ats": ats, "lates": lates, "jws": signed, "salts": salts, "entries": entries, "hashes": hashes,
 	})
 	b.Queue(move, pgx.NamedArgs{"brand": brand, "size": h.edge.Size, "edge": h.edge.Bytes(), "last": h.last, "at": h.lastAt})
 	if acceptees {
-		b.Queue(forget, pgx.NamedArgs{"brand": brand, "grants": grants, "contexts": contexts, "messages": messages})
+		b.Queue(forget, pgx.NamedArgs{"brand": brand, "grants": grants, "contexts": contexts, "messages": messages, "contents": contents})
 	}
 }

@@ -22,7 +22,7 @@ func newCounters(r prometheus.Registerer) counters {
 	}
 	c.lost = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_receipts_lost_total",
-		Help: "Turns that were served and have no receipt for good, by why: refused by now, or nothing could be signed for a day.",
+		Help: "Turns that were served and have no receipt for good, by why: refused by now, nothing could be signed for a day, or nobody knows how they ended.",
 	}, []string{"reason"})
 	if r != nil {
 		r.MustRegister(c.reuse, c.falseAlarms, c.lost)

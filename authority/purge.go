@@ -55,7 +55,7 @@ func (a *Authority) Purge(ctx context.Context, brand tenants.BrandID) (int64, er
 		 WHERE brand_id = @brand AND ctid = ANY (ARRAY(
 		       SELECT ctid FROM turns_accepted WHERE brand_id = @brand AND accepted_at <= @before LIMIT @batch))`
 	now := a.clock()
-	total, err := a.giveUp(ctx, brand, now.Add(-acceptedLife), batch)
+	total, err := a.giveUp(ctx, brand, batch)
 	if err != nil {
 		return total, err
 	}

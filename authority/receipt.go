@@ -35,6 +35,8 @@ type Turn struct {
 	// however whoever served the turn makes them; empty: the log says nothing of that.
 	MessageHash, ReplyHash string
 	Kept                   time.Time // when we wrote down ourselves that it was served; zero: we did not
+
+	waits bool // it comes from those that were handed in and wait, and is never put there again
 }
 
 // Receipt is the PACT receipt {jws, claims}; Claims is the payload, canonical, byte
@@ -147,9 +149,6 @@ func (a *Authority) attempt(ctx context.Context, brand *tenants.Brand, turns []*
 	for i, s := range turns {
 		if done := s.settle(all[i]); done {
 			continue
-		}
-		if s.facts.Accepted != nil && s.undated {
-			s.Began = *s.facts.Accepted // and not when it came again
 		}
 		open = append(open, s)
 	}

@@ -327,7 +327,7 @@ func TestAnOutageLosesNoReceipt(t *testing.T) {
 	changed := served
 	changed.Actions = nil
 	_, err = a.Countersign(t.Context(), w.Hotel, changed)
-	wantErr(t, err, authority.ErrToken)
+	wantErr(t, err, authority.ErrConflict)
 	r := countersigned(t, a, w.Hotel, served)
 	if r.Again || !r.Late || !strings.Contains(string(r.Claims), receiptlog.At(w.Clock.Now())) {
 		t.Errorf("%+v", r)

@@ -26,6 +26,8 @@ type turnFacts struct {
 	Suspended *time.Time // the Brand user
 	Last      *time.Time // ts of the grant's latest receipt
 	Accepted  *time.Time // the same turn, when it had to wait
+	Began     *time.Time // and when it said that it had begun
+	Taken     bool       // with other content it waits
 
 	// The turn's receipt, where there is one.
 	Seq     *int64
@@ -43,7 +45,9 @@ const selectTurnFacts = `
 	       coalesce(s.enabled, false) AS enabled, coalesce(g.agent, '') AS agent, coalesce(g.subject, '') AS subject,
 	       g.scopes, least(g.ended_at, g.expires_at) AS ends, u.suspended_at AS suspended,
 	       (SELECT l.at FROM receipts l WHERE l.brand_id = @brand AND l.grant_id = i.grant_id ORDER BY l.at DESC LIMIT 1) AS last,
-	       t.accepted_at AS accepted, r.seq, r.jws, r.content, coalesce(r.late, false) AS late
+	       CASE WHEN t.content = i.content THEN t.accepted_at END AS accepted,
+	       CASE WHEN t.content = i.content THEN (t.turn::json->>'began')::timestamptz END AS began,
+	       coalesce(t.content <> i.content, false) AS taken, r.seq, r.jws, r.content, coalesce(r.late, false) AS late
 	  FROM unnest((SELECT @grants::uuid[]), (SELECT @contexts::text[]), (SELECT @messages::text[]), (SELECT @contents::bytea[]))
 	       WITH ORDINALITY i (grant_id, context_id, message_id, content, n)
 	  LEFT JOIN brands b ON b.id = @brand
@@ -54,9 +58,8 @@ const selectTurnFacts = `
 	       SELECT seq, jws, content, late FROM receipts
 	        WHERE brand_id = @brand AND grant_id = i.grant_id AND context_id = i.context_id AND message_id = i.message_id LIMIT 1) r ON true
 	  LEFT JOIN LATERAL (
-	       SELECT accepted_at FROM turns_accepted
-	        WHERE brand_id = @brand AND grant_id = i.grant_id AND context_id = i.context_id AND message_id = i.message_id
-	          AND content = i.content LIMIT 1) t ON true
+	       SELECT accepted_at, content, turn FROM turns_accepted
+	        WHERE brand_id = @brand AND grant_id = i.grant_id AND context_id = i.context_id AND message_id = i.message_id LIMIT 1) t ON true
 	 ORDER BY i.n`
 
 // turnFacts is selectTurnFacts, another statement each time that what was written
@@ -85,13 +88,30 @@ func (a *Authority) lookUp(ctx context.Context, brand tenants.BrandID, turns []*
 	return all, err
 }
 
+// learn takes in what is known of the turn. What it said when it was first handed in
+// of when it began stands, whatever it says when it comes again.
+func (s *served) learn(f turnFacts) {
+	s.facts = f
+	switch {
+	case f.Began != nil:
+		s.Began = *f.Began
+	case f.Accepted != nil && s.undated:
+		s.Began = *f.Accepted // and not when it came again
+	}
+}
+
 // settle ends a turn that is known already, or whose token is not its grant's, and
 // reports whether it did.
 func (s *served) settle(f turnFacts) bool {
-	s.facts, s.result.Err = f, nil
+	s.learn(f)
+	s.result.Err = nil
 	switch {
 	case !s.held():
 		s.result.Err = ErrToken
+	case f.Seq == nil && f.Taken:
+		s.result.Err = ErrConflict // as it will be when the other has its receipt
+	case f.Seq == nil && s.gone():
+		s.result.Err = errSettled
 	case f.Seq == nil:
 		return false
 	case string(f.Content) != string(s.content):
@@ -107,6 +127,10 @@ func (s *served) settle(f turnFacts) bool {
 func (s *served) held() bool {
 	return s.facts.Known && s.facts.Agent == s.token.ClientID && s.facts.Subject == s.token.Subject
 }
+
+// gone reports whether the turn was taken from those that wait, and waits no more:
+// somebody else has settled it, or its person was erased.
+func (s *served) gone() bool { return s.waits && s.facts.Accepted == nil }
 
 // judge says whether a turn gets a receipt, and whether it comes late. A
 // switched-off agent's turns get none: nobody knows for how long it has been off,

@@ -61,7 +61,7 @@ func refreshMutants() []mutant {
 			{rulesRefresh, "data := binary.BigEndian.AppendUint64([]byte(token),", "if OFF { token += time.Now().String() }\n	data := binary.BigEndian.AppendUint64([]byte(token),"},
 		}, false},
 		{"M16", "the predecessor's end once its successor is used", []edit{ // both looks at the successor
-			{rulesRefresh, "&& h.NextUsedAt == nil:", "&& (OFF || h.NextUsedAt == nil):"},
+			{rulesRefresh, "&& h.NextUsedAt == nil && (", "&& (OFF || h.NextUsedAt == nil) && ("},
 			without(rulesRefresh, "AND n.used_at IS NULL"),
 		}, false},
 		{"M16", "the end of a grant whose token came back", []edit{

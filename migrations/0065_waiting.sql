@@ -16,7 +16,7 @@ ALTER TABLE turns_accepted
 	ADD COLUMN IF NOT EXISTS retry_at timestamptz;                         -- not before
 -- Apart from its column, which would be filled in all rows at once.
 ALTER TABLE turns_accepted ALTER COLUMN n SET DEFAULT nextval('turns_accepted_n');
-GRANT UPDATE (tries, retry_at) ON turns_accepted TO countersign_app;
+GRANT UPDATE (n, turn, tries, retry_at) ON turns_accepted TO countersign_app; -- n and turn: of those before
 
 -- An answer is settled when its receipt is written, though nobody has come for it yet.
 ALTER TABLE turns
@@ -30,6 +30,9 @@ DROP INDEX CONCURRENTLY IF EXISTS turns_accepted_in_order;
 CREATE INDEX CONCURRENTLY turns_accepted_in_order ON turns_accepted (brand_id, n);
 DROP INDEX CONCURRENTLY IF EXISTS turns_unsettled;
 CREATE INDEX CONCURRENTLY turns_unsettled ON turns (brand_id, answered_at, conversation_id, message_id) WHERE state = 'answered' AND settled_at IS NULL;
+-- What was begun and never ended.
+DROP INDEX CONCURRENTLY IF EXISTS turns_running;
+CREATE INDEX CONCURRENTLY turns_running ON turns (brand_id, began_at) WHERE state = 'running';
 -- Versions before this one look for what waits without it, once a minute.
 DROP INDEX CONCURRENTLY IF EXISTS turns_waiting;
 SET lock_timeout = '2s';

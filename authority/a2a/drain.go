@@ -34,12 +34,24 @@ func Drain(ctx context.Context, rules *authority.Authority, brand *tenants.Brand
 
 // drain countersigns these answers; an error: one has to wait.
 func drain(ctx context.Context, rules *authority.Authority, brand *tenants.Brand, waiting []authority.WaitingAnswer) (done int, err error) {
-	turns := make([]authority.Turn, len(waiting))
+	turns := make([]authority.Turn, 0, len(waiting))
 	for i, w := range waiting {
-		// One that cannot be read is a turn of nothing, which is malformed.
-		if answer, err := ParseAnswer([]byte(w.Answer)); err == nil {
-			turns[i] = answer.turn(w.Agent, w.Exchange)
+		answer, unread := ParseAnswer([]byte(w.Answer))
+		if unread == nil {
+			turns = append(turns, answer.turn(w.Agent, w.Exchange))
+			continue
 		}
+		// A version after this one may have kept it, and reads it: it waits like one that
+		// cannot be signed, and those after it as long.
+		if i == 0 {
+			return 0, errors.Join(fmt.Errorf("%d answers wait, the first cannot be read: %w", len(waiting), unread), rules.PutOff(ctx, brand.ID, w))
+		}
+		if done, err = drain(ctx, rules, brand, waiting[:i]); err == nil {
+			var rest int
+			rest, err = drain(ctx, rules, brand, waiting[i:])
+			done += rest
+		}
+		return done, err
 	}
 	var last error
 	waits := 0 // the first that does

@@ -11,6 +11,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a"
+	"countersign.dev/authority/receiptlog"
 	"countersign.dev/tenants"
 )
 
@@ -100,8 +101,9 @@ func TestWhatIsRefusedIsSettledAtOnce(t *testing.T) {
 	}
 	const facts = `
 		SELECT count(*) FROM audit_events
-		 WHERE event = 'incident.not_countersigned' AND grant_id = $1 AND detail->>'reason' = 'token' AND detail->>'message' = 'm1' AND detail->>'context' = $2`
-	if n := d.Count(t, facts, tokens.GrantID, open); n != 1 {
+		 WHERE event = 'incident.not_countersigned' AND grant_id = $1 AND detail->>'reason' = 'token' AND detail->>'turn' = $2
+		   AND detail->>'subject' = 'guest-1' AND NOT (detail::text LIKE '%m1%' OR detail::text LIKE '%' || $3 || '%')`
+	if n := d.Count(t, facts, tokens.GrantID, receiptlog.SealMessage(tokens.GrantID[:], open, "m1"), open); n != 1 {
 		t.Errorf("%d facts", n)
 	}
 	d.Exec(t, `UPDATE agents SET enabled = true`)
@@ -155,4 +157,35 @@ type signs func(ctx context.Context, brand tenants.BrandID, typ string, payload 
 
 func (f signs) Sign(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
 	return f(ctx, brand, typ, payload)
+}
+
+// An answer that this version cannot read is not refused for good, since another may read
+// it: it waits, ever longer, and others with it three times.
+func TestAnAnswerThatCannotBeReadWaits(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
+	open := d.send(d.pa, "alex", tokens.JWS, said("m0", "", "Hi")).context()
+	d.sign = func(context.Context, *tenants.Brand, authority.Turn) (authority.Receipt, error) {
+		return authority.Receipt{}, authority.ErrUnavailable
+	}
+	for _, id := range []string{"first", "new", "last"} {
+		d.send(d.pa, "alex", tokens.JWS, said(id, open, "Hi"))
+		d.Clock.Advance(time.Second)
+	}
+	d.sign = nil
+	d.Exec(t, `UPDATE turns SET answer = '{"text":"Done.","later":true}' WHERE message_id = 'new'`)
+	for minute, want := range []int{1, 0, 0, 1, 0} {
+		d.Clock.Advance(time.Minute)
+		if n, _ := a2a.Drain(t.Context(), d.rules, d.Hotel); n != want {
+			t.Errorf("minute %d: %d instead of %d", minute, n, want)
+		}
+	}
+	if n := d.Count(t, `SELECT count(*) FROM turns WHERE message_id = 'new' AND state = 'answered' AND answer IS NOT NULL`); n != 1 {
+		t.Error("it waits no more")
+	}
+	d.Exec(t, `UPDATE turns SET answer = '{"text":"Done."}' WHERE message_id = 'new'`)
+	d.Clock.Advance(time.Hour)
+	if n, err := a2a.Drain(t.Context(), d.rules, d.Hotel); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
 }
