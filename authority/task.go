@@ -27,10 +27,14 @@ type TaskReceipt struct {
 // CountersignTask binds the receipts that the conversation has under the grant, in
 // the order of the log, at its end: whoever holds them and this cannot lose or
 // reorder one unseen. It may be asked for again; the same receipts give the same
-// JWS, and later ones another that extends it. Without any it is ErrUnknown.
+// JWS, and later ones another that extends it. Without any it is ErrUnknown; while a
+// turn of it waits for its receipt, which would be missing, ErrUnavailable.
 //
 // No token is needed: each of the receipts needed one.
 func (a *Authority) CountersignTask(ctx context.Context, brand *tenants.Brand, grant uuid.UUID, contextID string) (TaskReceipt, error) {
+	if err := a.nothingWaits(ctx, brand.ID, grant, contextID); err != nil {
+		return TaskReceipt{}, err
+	}
 	edge, first, err := a.taskEdge(ctx, brand.ID, grant, contextID)
 	if err != nil {
 		return TaskReceipt{}, err
@@ -60,6 +64,7 @@ func (a *Authority) CountersignTask(ctx context.Context, brand *tenants.Brand, g
 		INSERT INTO task_receipts (brand_id, grant_id, context_id, count, at, jws)
 		SELECT @brand, @grant, @context, @count, @now, @jws
 		 WHERE EXISTS (SELECT FROM receipts WHERE brand_id = @brand AND grant_id = @grant AND context_id = @context)
+		   AND NOT ` + turnWaits + `
 		ON CONFLICT DO NOTHING`
 	args := pgx.NamedArgs{
 		"brand": brand.ID, "grant": grant, "context": contextID, "count": edge.Size, "now": now, "jws": jws,
@@ -79,11 +84,31 @@ func (a *Authority) CountersignTask(ctx context.Context, brand *tenants.Brand, g
 	if n == 1 {
 		return TaskReceipt{JWS: jws, Claims: payload, Count: edge.Size}, nil
 	}
+	if err := a.nothingWaits(ctx, brand.ID, grant, contextID); err != nil { // one that came meanwhile
+		return TaskReceipt{}, err
+	}
 	t, err = a.taskReceipt(ctx, brand.ID, grant, contextID, edge.Size) // somebody was faster
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrUnknown
 	}
 	return t, err
+}
+
+// turnWaits is whether a turn that the Brand's server handed in has no receipt yet.
+const turnWaits = `EXISTS (
+	SELECT FROM turns_accepted WHERE brand_id = @brand AND grant_id = @grant AND context_id = @context AND turn IS NOT NULL)`
+
+func (a *Authority) nothingWaits(ctx context.Context, brand tenants.BrandID, grant uuid.UUID, contextID string) error {
+	r, err := tenants.One[struct{ Waits bool }](ctx, a.db, brand, `SELECT `+turnWaits+` AS waits`, pgx.NamedArgs{
+		"brand": brand, "grant": grant, "context": contextID,
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("look what waits at %s: %w", brand, err)
+	case r.Waits:
+		return fmt.Errorf("bind a conversation at %s: %w: a turn of it waits for its receipt", brand, ErrUnavailable)
+	}
+	return nil
 }
 
 func (a *Authority) taskReceipt(ctx context.Context, brand tenants.BrandID, grant uuid.UUID, contextID string, count int64) (TaskReceipt, error) {

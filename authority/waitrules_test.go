@@ -202,3 +202,42 @@ func TestATurnThatBrokeOffIsSaid(t *testing.T) {
 		t.Errorf("it was brought back, %v", err)
 	}
 }
+
+// A conversation is not bound while a turn of it waits, which would be missing: neither
+// one that waited before nor one that comes while it is being signed. Another
+// conversation's does not matter.
+func TestAConversationIsBoundWhole(t *testing.T) {
+	k := newTalk(t)
+	countersigned(t, k.rules, k.Hotel, servedTurn(k.tokens, "m1"))
+	wait := func(context, message string) {
+		turn := servedTurn(k.tokens, message)
+		turn.ContextID = context
+		k.down = true
+		refusedTurn(t, k.World, k.rules, "sealed", turn, authority.ErrUnavailable)
+		k.down = false
+	}
+	wait("talk-2", "m1")
+	bound, err := k.rules.CountersignTask(t.Context(), k.Hotel, k.tokens.GrantID, "talk-1")
+	if err != nil || bound.Count != 1 {
+		t.Fatalf("%d, %v", bound.Count, err)
+	}
+	wait("talk-1", "m2")
+	_, err = k.rules.CountersignTask(t.Context(), k.Hotel, k.tokens.GrantID, "talk-1")
+	wantErr(t, err, authority.ErrUnavailable)
+	if n, err := k.rules.Flush(t.Context(), k.Hotel); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	keys := k.NewKeys()
+	a := k.World.Authority(signerFunc(func(ctx context.Context, brand tenants.BrandID, typ string, payload []byte) (string, error) {
+		wait("talk-1", "m3")
+		return keys.Sign(ctx, brand, typ, payload)
+	}))
+	_, err = a.CountersignTask(t.Context(), k.Hotel, k.tokens.GrantID, "talk-1")
+	wantErr(t, err, authority.ErrUnavailable)
+	if n, err := k.rules.Flush(t.Context(), k.Hotel); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if bound, err = k.rules.CountersignTask(t.Context(), k.Hotel, k.tokens.GrantID, "talk-1"); err != nil || bound.Count != 3 {
+		t.Errorf("%d, %v", bound.Count, err)
+	}
+}
