@@ -88,6 +88,7 @@ var changeKinds = map[string]string{
 	tenants.ChangeBrandNew: "console.pending.brand", tenants.ChangeClose: "console.pending.close",
 	tenants.ChangeDomainAdd: "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
 	tenants.ChangeRestore: "console.pending.restore", tenants.ChangeResume: "console.pending.resume",
+	tenants.ChangeHookOff:    "console.pending.hook.disable",
 	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
 	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
 	tenants.ChangeSigningNext: "console.pending.signing.next", tenants.ChangeSigningRetire: "console.pending.signing.retire",
@@ -104,7 +105,7 @@ var secretsOf = map[string]string{
 var careOf = map[string]string{
 	tenants.ChangeClose: "console.pending.close.care", tenants.ChangeMemberVouch: "console.pending.vouch.care",
 	tenants.ChangeMemberConfirm: "console.pending.confirm.care", tenants.ChangeBrandNew: "console.pending.brand.care",
-	tenants.ChangeDomainAdd: "console.pending.domain.care",
+	tenants.ChangeDomainAdd: "console.pending.domain.care", tenants.ChangeHookOff: "console.pending.hook.disable.care",
 }
 
 var changeEnds = map[string]string{
