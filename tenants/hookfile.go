@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -90,7 +91,7 @@ func (a *Asks) AskWebhookOff(ctx context.Context, edit Editor, brand BrandID, id
 // ErrHookOff is returned for the wish to turn an endpoint off that is off.
 var ErrHookOff = errors.New("the webhook endpoint is off already")
 
-// hookWishes goes by the URL: an endpoint that is on comes before one that is off.
+// hookWishes goes by the URL and the format, which never changes: an endpoint that is on comes before one that is off.
 func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([]Wish, error) {
 	if f.Webhooks == nil {
 		return nil, nil
@@ -104,14 +105,14 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 	})
 	var out []Wish
 	for _, w := range f.Webhooks {
-		d := WebhookDraft{URL: w.URL, Events: w.events()}
+		d := WebhookDraft{URL: w.URL, Events: w.events(), Format: cmp.Or(w.Format, FormatJSON)}
 		if p := d.Check(site); len(p) > 0 {
 			for i := range p {
 				p[i].Field = "webhooks." + p[i].Field
 			}
 			return nil, p
 		}
-		i := slices.IndexFunc(left, func(h Webhook) bool { return h.URL == w.URL })
+		i := slices.IndexFunc(left, func(h Webhook) bool { return h.URL == w.URL && h.Format == d.Format })
 		switch {
 		case i >= 0:
 			out = append(out, f.hookChanges(left[i], w)...)
@@ -137,7 +138,7 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 
 func (f File) hookNew(site Site, d WebhookDraft) Wish {
 	return Wish{
-		Say: "webhook " + d.URL + ": made, for " + strings.Join(d.Events, " "),
+		Say: "webhook " + d.URL + ": made, for " + strings.Join(d.Events, " ") + ", as " + d.Format,
 		Ask: func(ctx context.Context, a *Asks, edit Editor, by, channel string) (PendingChange, error) {
 			return a.AskWebhook(ctx, edit, site, f.Brand, d, by, channel)
 		},

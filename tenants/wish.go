@@ -25,6 +25,7 @@ type Wish struct {
 type FileWebhook struct {
 	URL     string   `json:"url"`
 	Events  []string `json:"events,omitempty"`  // none: all
+	Format  string   `json:"format,omitempty"`  // FormatSET; left out: FormatJSON
 	Enabled *bool    `json:"enabled,omitempty"` // left out: on
 }
 
@@ -306,6 +307,9 @@ func (f *File) addTrust(ctx context.Context, db *DB, now time.Time) error {
 				continue
 			}
 			w := FileWebhook{URL: h.URL, Events: h.Events}
+			if h.Format != FormatJSON {
+				w.Format = h.Format
+			}
 			if !on {
 				w.Enabled = new(bool)
 			}

@@ -218,6 +218,29 @@ func TestAWebhookIsToldUntilAnotherTakesOver(t *testing.T) {
 	}
 }
 
+// The format belongs to what a file says: another one is another endpoint, which an
+// owner allows, and what show writes changes nothing.
+func TestAFileSaysTheFormatOfAWebhook(t *testing.T) {
+	b, olga := trusting(t)
+	if shown, _ := b.run(0, "brand", "show", "--brand", "harbor-hotel"); strings.Contains(shown, "format: json") {
+		t.Errorf("it says what goes without saying:\n%s", shown)
+	}
+	file := b.file("brand: harbor-hotel\nwebhooks: [{url: 'https://hotel.example/hook', format: set}]\n")
+	b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
+	b.decideAll(olga)
+	const hooks = `SELECT count(*) FROM webhook_endpoints WHERE enabled AND url LIKE '%hook' AND format = 'set'`
+	if b.Count(t, hooks) != 1 || b.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE enabled`) != 1 {
+		t.Error("the format is not as the file says")
+	}
+	shown, _ := b.run(0, "brand", "show", "--brand", "harbor-hotel")
+	if out, _ := b.run(0, "brand", "apply", "-f", b.file(shown), "--yes"); !strings.Contains(shown, "format: set") || !strings.Contains(out, "as the file says") {
+		t.Errorf("%s\n%s", shown, out)
+	}
+	if _, errs := b.run(1, "brand", "apply", "-f", b.file("brand: harbor-hotel\nwebhooks: [{url: 'https://hotel.example/x', format: xml}]\n"), "--yes"); !strings.Contains(errs, "webhooks.format") {
+		t.Errorf("%s", errs)
+	}
+}
+
 // A role that changes and events that change wait too, and keep what they are of.
 func TestAFileChangesRolesAndEvents(t *testing.T) {
 	b, olga := trusting(t)
