@@ -100,7 +100,8 @@ func SetAgentEndpoint(ctx context.Context, edit Editor, sealer Sealer, site Site
 			secret = ""
 			return nil
 		}
-		// The URL may hold something secret, so the trail has its hash alone.
+		// The URL may hold something secret, so the trail has its hash alone,
+		// and of what an owner is asked, the kind (OfAgentEndpoint).
 		e.Note("agent_endpoint.set", map[string]any{"url_hash": thumb([]byte(url))})
 		return nil
 	})

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,8 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ChangeHookEvents waits for an owner: what is told to a place decides who learns it.
-const ChangeHookEvents = "webhook.events"
+// The kinds of change of webhooks that files alone ask for.
+const (
+	// ChangeHookEvents waits for an owner: what is told to a place decides who learns it.
+	ChangeHookEvents = "webhook.events"
+	// ChangeHookOff waits where the same file wants something new of webhooks: a place
+	// that takes over from another is told nothing before an owner's yes, and until then
+	// the Brand would hear nothing at all.
+	ChangeHookOff = "webhook.disable"
+)
+
+const noPartOfFile = "no part of the Brand's file"
 
 type hookEvents struct {
 	ID     string   `json:"id"`
@@ -62,7 +72,26 @@ func (a *Asks) AskWebhookEvents(ctx context.Context, edit Editor, brand BrandID,
 	})
 }
 
-// hookWishes goes by the URL: an endpoint that is on comes before one that is off.
+// AskWebhookOff asks an owner to turn an endpoint off, for a file that does not name
+// it any more and names others. Whoever turns one off by itself waits for nobody. One
+// that is off is ErrHookOff.
+func (a *Asks) AskWebhookOff(ctx context.Context, edit Editor, brand BrandID, id, by, channel string) (PendingChange, error) {
+	w, err := webhookNow(ctx, a.DB, brand, id)
+	if err == nil && !w.Enabled {
+		err = ErrHookOff
+	}
+	if err != nil {
+		return PendingChange{}, err
+	}
+	return a.Ask(ctx, edit, brand, Ask{
+		Kind: ChangeHookOff, By: by, Channel: channel, Diff: map[string]any{"webhook": id, "url": w.URL}, Payload: about{id},
+	})
+}
+
+// ErrHookOff is returned for the wish to turn an endpoint off that is off.
+var ErrHookOff = errors.New("the webhook endpoint is off already")
+
+// hookWishes goes by the URL and the format, which never changes: an endpoint that is on comes before one that is off.
 func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([]Wish, error) {
 	if f.Webhooks == nil {
 		return nil, nil
@@ -76,14 +105,14 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 	})
 	var out []Wish
 	for _, w := range f.Webhooks {
-		d := WebhookDraft{URL: w.URL, Events: w.events()}
+		d := WebhookDraft{URL: w.URL, Events: w.events(), Format: cmp.Or(w.Format, FormatJSON)}
 		if p := d.Check(site); len(p) > 0 {
 			for i := range p {
 				p[i].Field = "webhooks." + p[i].Field
 			}
 			return nil, p
 		}
-		i := slices.IndexFunc(left, func(h Webhook) bool { return h.URL == w.URL })
+		i := slices.IndexFunc(left, func(h Webhook) bool { return h.URL == w.URL && h.Format == d.Format })
 		switch {
 		case i >= 0:
 			out = append(out, f.hookChanges(left[i], w)...)
@@ -94,9 +123,14 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 			out = append(out, f.hookNew(site, d))
 		}
 	}
+	asks := slices.ContainsFunc(out, func(w Wish) bool { return w.Ask != nil })
 	for _, h := range left {
 		if h.Enabled {
-			out = append(out, f.hookOff(h))
+			off := f.hookOff(h)
+			if asks {
+				off = f.hookOffLater(off, h)
+			}
+			out = append(out, off)
 		}
 	}
 	return out, nil
@@ -104,7 +138,7 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 
 func (f File) hookNew(site Site, d WebhookDraft) Wish {
 	return Wish{
-		Say: "webhook " + d.URL + ": made, for " + strings.Join(d.Events, " "),
+		Say: "webhook " + d.URL + ": made, for " + strings.Join(d.Events, " ") + ", as " + d.Format,
 		Ask: func(ctx context.Context, a *Asks, edit Editor, by, channel string) (PendingChange, error) {
 			return a.AskWebhook(ctx, edit, site, f.Brand, d, by, channel)
 		},
@@ -117,8 +151,17 @@ func (f File) hookNew(site Site, d WebhookDraft) Wish {
 
 func (f File) hookOff(h Webhook) Wish {
 	return Wish{Say: "webhook " + h.URL + ": off", Do: func(ctx context.Context, _ *Asks, edit Editor) (string, error) {
-		return "", EnableWebhook(ctx, edit, f.Brand, h.ID, false, "no part of the Brand's file")
+		return "", EnableWebhook(ctx, edit, f.Brand, h.ID, false, noPartOfFile)
 	}}
+}
+
+// hookOffLater has the endpoint told until an owner says that it is off.
+func (f File) hookOffLater(off Wish, h Webhook) Wish {
+	off.Say += ", once an owner says so: others are asked for"
+	off.Ask = func(ctx context.Context, a *Asks, edit Editor, by, channel string) (PendingChange, error) {
+		return a.AskWebhookOff(ctx, edit, f.Brand, h.ID, by, channel)
+	}
+	return off
 }
 
 func (f File) hookChanges(h Webhook, w FileWebhook) []Wish {

@@ -313,7 +313,7 @@ func (m *move) makeProvider(ctx context.Context, e *Edit, after *Interface, host
 		p.kind(NoID)
 		return p
 	}
-	ownName := "urn:countersign:provider:" + after.Provider
+	ownName := ownAudience(after.Provider)
 	if after.Audience == "" {
 		after.Audience = ownName
 	}

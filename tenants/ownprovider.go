@@ -17,7 +17,8 @@ type ProviderView struct {
 	Shared   bool   `json:"shared"`  // the operator's, which hosted Brands of others share
 	Own      bool   `json:"own"`     // the Brand made it, and names it
 	Present  bool   `json:"present"` // the Brand belongs to it
-	// Brands are all that share the audience; nil where others' are among them.
+	// Brands are all that share the audience; nil of the operator's own,
+	// where it is nobody's business who they are.
 	Brands []BrandID `json:"brands"`
 }
 
@@ -114,6 +115,20 @@ func NameProvider(ctx context.Context, edit Editor, site Site, brand BrandID, na
 		return nil
 	})
 }
+
+// OwnAudience refuses, as Problems, any audience but the one that the Brand's Provider
+// has by itself: agents may take another for somebody else's, and it never changes. An
+// owner chooses it on the dashboard; no program or shell does.
+func OwnAudience(brand BrandID, audience string) error {
+	var p Problems
+	if audience != "" && audience != ownAudience(string(brand)) {
+		p.add("audience", "of one's own choice is an owner's alone", "leave it out, or have an owner name the Provider on the dashboard, under Interface")
+		p.kind(OwnersAlone)
+	}
+	return p.err()
+}
+
+func ownAudience(provider string) string { return "urn:countersign:provider:" + provider }
 
 // mostName is how many characters the name of an organisation may have.
 const mostName = 200

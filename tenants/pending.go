@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,9 +54,19 @@ type Ask struct {
 	Channel string
 	Diff    any // what the owner will read; never a secret
 	Payload any // what will be done
-	// Personal keeps the Diff out of the trail: it names somebody.
+	// Personal keeps the Diff out of the trail: it names somebody. That of a kind which
+	// OfWebhook or OfAgentEndpoint is stays out by itself.
 	Personal bool
 }
+
+// OfWebhook reports whether the kind of change is about a webhook, and
+// OfAgentEndpoint whether it is about where the Brand's agent is called. Their Diff
+// holds an address, which may hold a secret: the trail, which forgets nothing, has
+// none of it, and whoever may not see the address may not read the Diff.
+func OfWebhook(kind string) bool { return strings.HasPrefix(kind, "webhook.") }
+
+// OfAgentEndpoint is described with OfWebhook.
+func OfAgentEndpoint(kind string) bool { return strings.HasPrefix(kind, "agent_endpoint.") }
 
 // Asks keeps changes until an owner decides. Appliers make them true, by kind:
 // each checks again that what it was asked about is still as it was. One whose
@@ -172,7 +183,7 @@ func (a *Asks) keep(ctx context.Context, edit Editor, brand BrandID, ask Ask, id
 			return ErrTooMany
 		}
 		detail := map[string]any{"change": id, "kind": ask.Kind}
-		if !ask.Personal {
+		if !ask.Personal && !OfWebhook(ask.Kind) && !OfAgentEndpoint(ask.Kind) {
 			detail["diff"] = json.RawMessage(diff)
 		}
 		e.Note(EventAsked, detail)

@@ -33,7 +33,7 @@ func (edit Editor) telling(events []string, tell func(ctx context.Context, e *Ed
 			note := e.Note
 			e.Note = func(event string, detail map[string]any) {
 				note(event, detail)
-				if (len(events) == 0 || slices.Contains(events, event)) && !slices.Contains(told, event) {
+				if (len(events) == 0 || slices.Contains(events, event) && heard(event, detail)) && !slices.Contains(told, event) {
 					told = append(told, event)
 				}
 			}
@@ -50,6 +50,17 @@ func (edit Editor) telling(events []string, tell func(ctx context.Context, e *Ed
 	}
 }
 
+// heard reports whether owners hear of the event by its name: of the settings, only
+// who may ask is that much.
+func heard(event string, detail map[string]any) bool {
+	if event != "brand.settings" {
+		return true
+	}
+	changed, _ := detail["changed"].(map[string]Difference)
+	_, rule := changed["agents"]
+	return rule
+}
+
 // Asker is whoever changes a Brand, or asks for it, and is no member.
 type Asker struct {
 	Name    string // an API key's id, or operator
@@ -57,10 +68,12 @@ type Asker struct {
 }
 
 // OwnersHear are the events that owners hear of when it was no owner who made them
-// true: those of which they hear when another owner does it on the dashboard.
+// true: those of which they hear when another owner does it on the dashboard. Of the
+// settings they hear where the rule changes which agents may ask. Of signing keys and
+// of the Brand's end, package authority has them hear.
 func OwnersHear() []string {
 	return []string{
-		"brand.paused", "brand.resumed", "brand.interface", "scope.retired", "scope.restored",
+		"brand.paused", "brand.resumed", "brand.interface", "brand.settings", "provider.made", "provider.named", "scope.retired", "scope.restored",
 		"domain.added", "domain.removed", "login.candidate", "login.live", "login.removed",
 		"apikey.created", "apikey.rotated", "apikey.revoked",
 		"webhook.created", "webhook.events", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",

@@ -85,7 +85,8 @@ func CreateWebhook(ctx context.Context, edit Editor, sealer Sealer, site Site, b
 		INSERT INTO webhook_endpoints (brand_id, id, url, events, format, secret_sealed, enabled, created_at)
 		SELECT @brand, @id, @url, @events, @format, @sealed, true, @now
 		 WHERE (SELECT count(*) FROM webhook_endpoints WHERE brand_id = @brand AND enabled) < @most`
-	// The URL may hold something secret, so the trail has the id alone.
+	// The URL may hold something secret, so the trail has the id alone,
+	// as it has of what an owner is asked (OfWebhook).
 	err = edit.change(ctx, brand, "create webhook", func(e *Edit) error {
 		w.CreatedAt = e.Now
 		tag, err := e.Exec(ctx, q, pgx.NamedArgs{

@@ -25,6 +25,7 @@ type Wish struct {
 type FileWebhook struct {
 	URL     string   `json:"url"`
 	Events  []string `json:"events,omitempty"`  // none: all
+	Format  string   `json:"format,omitempty"`  // FormatSET; left out: FormatJSON
 	Enabled *bool    `json:"enabled,omitempty"` // left out: on
 }
 
@@ -48,8 +49,9 @@ type FileMember struct {
 
 // Wishes are what the file wants of webhooks, members, API keys and domains that is
 // not so. A part that is left out wants nothing; of one that is there, what it does
-// not name goes: webhooks are turned off and invitations taken back at once, which
-// needs no owner, and for members, keys and domains one is asked. What cannot be is
+// not name goes: invitations are taken back at once, which needs no owner, and so are
+// webhooks turned off, unless the file wants something new of webhooks; for that, and
+// for members, keys and domains, one is asked. What cannot be is
 // Problems, before anything is asked for.
 func (f File) Wishes(ctx context.Context, db *DB, site Site, now time.Time) ([]Wish, error) {
 	var out []Wish
@@ -276,6 +278,13 @@ func fileAppliers() map[string]Applier {
 			}
 			return "", EndAPIKey(ctx, edit, brand, p.ID)
 		},
+		ChangeHookOff: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
+			var p about
+			if err := json.Unmarshal(payload, &p); err != nil {
+				return "", fmt.Errorf("read change: %w", err)
+			}
+			return "", EnableWebhook(ctx, edit, brand, p.ID, false, noPartOfFile)
+		},
 		ChangeHookEvents: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
 			var p hookEvents
 			if err := json.Unmarshal(payload, &p); err != nil {
@@ -298,6 +307,9 @@ func (f *File) addTrust(ctx context.Context, db *DB, now time.Time) error {
 				continue
 			}
 			w := FileWebhook{URL: h.URL, Events: h.Events}
+			if h.Format != FormatJSON {
+				w.Format = h.Format
+			}
 			if !on {
 				w.Enabled = new(bool)
 			}

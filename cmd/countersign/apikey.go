@@ -14,7 +14,7 @@ import (
 
 func runAPIKey(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "apikey", about: "create | list | rotate | revoke --brand ID [--name NAME --rights introspect,…] [--id ID]",
+		noun: "apikey", about: "create | list | rotate | revoke --brand ID [--name NAME --rights introspect,…] [--id ID] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"create": createAPIKey, "list": listAPIKeys, "rotate": rotateAPIKey,
 			"revoke": func(ctx context.Context, pool *pgxpool.Pool, a args) error {

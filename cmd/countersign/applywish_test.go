@@ -132,11 +132,11 @@ api_keys:
 	}
 	b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
 	const waiting = `SELECT count(*) FROM pending_changes WHERE state = 'pending'`
-	if n := b.Count(t, waiting); n != 6 {
+	if n := b.Count(t, waiting); n != 7 {
 		t.Errorf("%d wait", n)
 	}
 	for _, q := range []string{
-		`SELECT count(*) FROM webhook_endpoints WHERE enabled`, `SELECT count(*) FROM invitations WHERE withdrawn_at IS NULL`,
+		`SELECT 1 - count(*) FROM webhook_endpoints WHERE enabled`, `SELECT count(*) FROM invitations WHERE withdrawn_at IS NULL`,
 		`SELECT count(*) FROM api_keys WHERE revoked_at IS NOT NULL`, `SELECT count(*) FROM brand_domains WHERE host <> 'hotel.example'`,
 	} {
 		if n := b.Count(t, q); n != 0 {
@@ -144,7 +144,7 @@ api_keys:
 		}
 	}
 	out, _ = b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
-	if n := b.Count(t, waiting); n != 6 {
+	if n := b.Count(t, waiting); n != 7 {
 		t.Errorf("asked for twice: %d\n%s", n, out)
 	}
 	b.decideAll(olga)
@@ -185,6 +185,59 @@ func (b *bench) decideAll(owner uuid.UUID) {
 		if _, err := asks.For(act).Apply(b.t.Context(), rules.Editor(authority.ByMember(owner.String())), "harbor-hotel", c.ID, owner.String()); err != nil {
 			b.t.Fatalf("%s: %v", c.Kind, err)
 		}
+	}
+}
+
+// A webhook that another takes over from is told until an owner allows both: nobody
+// hears nothing. One that only goes is off at once.
+func TestAWebhookIsToldUntilAnotherTakesOver(t *testing.T) {
+	b, olga := trusting(t)
+	const hook, next = `SELECT count(*) FROM webhook_endpoints WHERE enabled AND url LIKE '%hook'`, `SELECT count(*) FROM webhook_endpoints WHERE enabled AND url LIKE '%new'`
+	apply := func(webhooks string, flags ...string) string {
+		t.Helper()
+		out, _ := b.run(0, append([]string{"brand", "apply", "-f", b.file("brand: harbor-hotel\nwebhooks: [" + webhooks + "]\n"), "--yes", "--master-key-file", b.keyFile}, flags...)...)
+		return out
+	}
+	// Also where what takes over is there and off.
+	for _, takesOver := range []string{`{url: "https://hotel.example/new"}`, `{url: "https://hotel.example/old"}`} {
+		if out := apply(takesOver); strings.Count(out, "waits for an owner") != 2 || b.Count(t, hook) != 1 {
+			t.Fatalf("%s: nobody is told:\n%s", takesOver, out)
+		}
+	}
+	b.Exec(t, `UPDATE pending_changes SET state = 'rejected', decided_at = now(), payload_sealed = NULL WHERE kind = 'webhook.enable'`)
+	b.decideAll(olga)
+	if b.Count(t, hook) != 0 || b.Count(t, next) != 1 {
+		t.Error("an owner's yes changes nothing")
+	}
+	apply(`{url: "https://hotel.example/hook"}`, "--as-operator")
+	if b.Count(t, hook) != 1 || b.Count(t, next) != 0 {
+		t.Error("as the operator it waits")
+	}
+	if out := apply(""); strings.Contains(out, "waits") || b.Count(t, hook) != 0 {
+		t.Errorf("to stop waits:\n%s", out)
+	}
+}
+
+// The format belongs to what a file says: another one is another endpoint, which an
+// owner allows, and what show writes changes nothing.
+func TestAFileSaysTheFormatOfAWebhook(t *testing.T) {
+	b, olga := trusting(t)
+	if shown, _ := b.run(0, "brand", "show", "--brand", "harbor-hotel"); strings.Contains(shown, "format: json") {
+		t.Errorf("it says what goes without saying:\n%s", shown)
+	}
+	file := b.file("brand: harbor-hotel\nwebhooks: [{url: 'https://hotel.example/hook', format: set}]\n")
+	b.run(0, "brand", "apply", "-f", file, "--yes", "--master-key-file", b.keyFile)
+	b.decideAll(olga)
+	const hooks = `SELECT count(*) FROM webhook_endpoints WHERE enabled AND url LIKE '%hook' AND format = 'set'`
+	if b.Count(t, hooks) != 1 || b.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE enabled`) != 1 {
+		t.Error("the format is not as the file says")
+	}
+	shown, _ := b.run(0, "brand", "show", "--brand", "harbor-hotel")
+	if out, _ := b.run(0, "brand", "apply", "-f", b.file(shown), "--yes"); !strings.Contains(shown, "format: set") || !strings.Contains(out, "as the file says") {
+		t.Errorf("%s\n%s", shown, out)
+	}
+	if _, errs := b.run(1, "brand", "apply", "-f", b.file("brand: harbor-hotel\nwebhooks: [{url: 'https://hotel.example/x', format: xml}]\n"), "--yes"); !strings.Contains(errs, "webhooks.format") {
+		t.Errorf("%s", errs)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 func runIDP(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return operation{
-		noun: "idp", about: "list | set | check | try | tried | live | remove --brand ID [--issuer URL --client-id ID --client-secret env:NAME …] [--kind assertion --jwks-uri URL --login-url URL] [--id ID]",
+		noun: "idp", about: "list | set | check | try | tried | live | remove --brand ID [--issuer URL --client-id ID --client-secret env:NAME …] [--kind assertion --jwks-uri URL --login-url URL] [--id ID] [--as-operator]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"list": listConnections, "set": setCandidate, "check": checkConnection, "live": makeLive, "try": tryConnection, "tried": showTrial,
 			"remove": func(ctx context.Context, pool *pgxpool.Pool, a args) error {

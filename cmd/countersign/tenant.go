@@ -112,6 +112,9 @@ func nameProvider(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil {
 		return err
 	}
+	if err := tenants.OwnAudience(tenants.BrandID(a.brand), a.audience); err != nil {
+		return err
+	}
 	return tenants.NameProvider(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), a.name, a.audience)
 }
 
@@ -198,7 +201,7 @@ func closing(a args) error {
 	if a.yes {
 		return nil
 	}
-	return errors.New("--yes is required: closing ends every grant and cannot be undone; brand pause can")
+	return errors.New("--yes is required: a Brand that is closed, at once with --as-operator or else when an owner allows it, ends every grant and cannot be undone; brand pause can")
 }
 
 func runUsage(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io.Writer) int {

@@ -124,15 +124,16 @@ func TestOwnersHearOfWhatAKeyDoesAtOnce(t *testing.T) {
 	a.must("POST", "scopes/bookings:read/retire", "", 200)
 	a.must("DELETE", "api-keys/"+other, "", 200)
 	a.must("PATCH", "settings", `{"name":"Harbour"}`, 200) // no owner hears of that
+	a.must("PATCH", "settings", `{"agents":"listed"}`, 200)
 	if status, _ := a.call("GET", "harbor-hotel/export", a.key, ""); status != 200 {
 		t.Errorf("export: %d", status)
 	}
-	for _, event := range []string{"brand.paused", "scope.retired", "apikey.revoked", "brand.exported"} {
+	for _, event := range []string{"brand.paused", "scope.retired", "apikey.revoked", "brand.exported", "brand.settings"} {
 		if n := a.Count(t, `SELECT count(*) FROM notices WHERE kind = $1 AND detail->>'asked_by' = $2`, event, tenants.KeyID(a.key)); n != 1 {
 			t.Errorf("%d letters of %s", n, event)
 		}
 	}
-	if n := a.Count(t, `SELECT count(*) FROM notices`); n != 4 {
+	if n := a.Count(t, `SELECT count(*) FROM notices`); n != 5 {
 		t.Errorf("%d letters in all", n)
 	}
 }

@@ -117,7 +117,6 @@ func (h *Handler) withdrawInvitation(w http.ResponseWriter, r *http.Request, c c
 	return h.listMembers(w, r, c)
 }
 
-// member is the one in the path; what is no id is nobody's.
 // confirmMember asks an owner to make sure who it is.
 func (h *Handler) confirmMember(w http.ResponseWriter, r *http.Request, c caller) error {
 	person, err := member(r)
@@ -150,6 +149,7 @@ func (h *Handler) endRecovery(w http.ResponseWriter, r *http.Request, c caller) 
 	return h.listMembers(w, r, c)
 }
 
+// member is the one in the path; what is no id is nobody's.
 func member(r *http.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.PathValue("member"))
 	if err != nil {

@@ -29,6 +29,9 @@ func (h *Handler) nameProvider(w http.ResponseWriter, r *http.Request, c caller)
 	if err := read(w, r, &b); err != nil {
 		return err
 	}
+	if err := tenants.OwnAudience(c.ID, b.Audience); err != nil {
+		return err
+	}
 	if err := tenants.NameProvider(r.Context(), c.edit, h.Site, c.ID, b.Name, b.Audience); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package api_test
 import (
 	"net/http"
 	"testing"
+
+	"countersign.dev/tenants"
 )
 
 // A Brand's server names the Brand's own Provider; into another's the Brand comes only
@@ -10,6 +12,17 @@ import (
 func TestProvidersThroughTheAPI(t *testing.T) {
 	a := newAdmin(t)
 	a.must(http.MethodPut, "providers/own", `{"name":""}`, http.StatusUnprocessableEntity)
+	// What agents name, and never changes, is chosen by an owner on the dashboard.
+	a.must(http.MethodPut, "providers/own", `{"name":"Harbor Hotels","audience":"https://hotel.example"}`, http.StatusUnprocessableEntity)
+	a.joins("olga@hotel.example", tenants.Owner)
+	defer func() {
+		a.must(http.MethodPut, "providers/own", `{"name":"Harbor"}`, http.StatusOK)
+		for _, event := range []string{"provider.made", "provider.named"} {
+			if n := a.Count(t, `SELECT count(*) FROM notices WHERE kind = $1`, event); n != 1 {
+				t.Errorf("%d letters of %s", n, event)
+			}
+		}
+	}()
 	made := a.must(http.MethodPut, "providers/own", `{"name":"Harbor Hotels"}`, http.StatusOK)
 	all := made["providers"].([]any)
 	if len(all) != 2 {

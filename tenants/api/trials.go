@@ -13,7 +13,8 @@ type trialReply struct {
 }
 
 // tryLogin begins a test login. What the provider says of whoever goes there is
-// shown to them alone: this key learns whether it worked.
+// shown to them alone: this key learns whether it worked,
+// and which claims were named, without their values.
 func (h *Handler) tryLogin(w http.ResponseWriter, r *http.Request, c caller) error {
 	if err := nothing(w, r); err != nil {
 		return err

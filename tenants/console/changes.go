@@ -88,6 +88,7 @@ var changeKinds = map[string]string{
 	tenants.ChangeBrandNew: "console.pending.brand", tenants.ChangeClose: "console.pending.close",
 	tenants.ChangeDomainAdd: "console.pending.domain.add", tenants.ChangeDomainRemove: "console.pending.domain.remove",
 	tenants.ChangeRestore: "console.pending.restore", tenants.ChangeResume: "console.pending.resume",
+	tenants.ChangeHookOff:    "console.pending.hook.disable",
 	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
 	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
 	tenants.ChangeSigningNext: "console.pending.signing.next", tenants.ChangeSigningRetire: "console.pending.signing.retire",
@@ -104,7 +105,7 @@ var secretsOf = map[string]string{
 var careOf = map[string]string{
 	tenants.ChangeClose: "console.pending.close.care", tenants.ChangeMemberVouch: "console.pending.vouch.care",
 	tenants.ChangeMemberConfirm: "console.pending.confirm.care", tenants.ChangeBrandNew: "console.pending.brand.care",
-	tenants.ChangeDomainAdd: "console.pending.domain.care",
+	tenants.ChangeDomainAdd: "console.pending.domain.care", tenants.ChangeHookOff: "console.pending.hook.disable.care",
 }
 
 var changeEnds = map[string]string{
@@ -136,9 +137,16 @@ func asker(l i18n.Language, by, channel string) string {
 
 func (v *visit) changeCard(c tenants.PendingChange) pages.ChangeCard {
 	rows, ends := v.changeDiff(c.Diff)
+	unseen := !May(v.member.Role, seenWith(c.Kind))
+	if unseen {
+		rows = pages.Diff{}
+	}
 	card := pages.ChangeCard{
 		Heading: changeKind(v.lang, c.Kind), Diff: rows,
 		Text: v.say("console.pending.asked", "who", asker(v.lang, c.AskedBy, c.Channel), "date", v.date(c.AskedAt), "until", v.date(c.ExpiresAt)),
+	}
+	if unseen {
+		card.Care = append(card.Care, ui.Notice{Text: v.say("console.pending.unseen")})
 	}
 	if ends {
 		card.Care = append(card.Care, v.warning("console.pending.ends"))
@@ -156,6 +164,17 @@ func (v *visit) changeCard(c tenants.PendingChange) pages.ChangeCard {
 		card.Reject = v.post("console.pending.reject", "changes/"+c.ID.String()+"/reject")
 	}
 	return card
+}
+
+// seenWith is what lets somebody read what a change of the kind holds.
+func seenWith(kind string) Action {
+	switch {
+	case tenants.OfWebhook(kind):
+		return SeeWebhooks
+	case tenants.OfAgentEndpoint(kind):
+		return SeeAgentEndpoint
+	}
+	return See
 }
 
 // changeDiff words what a change says of itself: fields before and after, one
