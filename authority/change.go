@@ -40,9 +40,11 @@ type change struct {
 	now   time.Time
 	by    By
 	facts []fact
-	fresh []uuid.UUID // grants whose version needs a status index of its own
-	gone  []uuid.UUID // grants whose status index stands for nothing any more
-	moved []string    // Brand users whose tokens are to be judged anew
+	// elsewhere are the same for the trails of other Brands.
+	elsewhere []*change
+	fresh     []uuid.UUID // grants whose version needs a status index of its own
+	gone      []uuid.UUID // grants whose status index stands for nothing any more
+	moved     []string    // Brand users whose tokens are to be judged anew
 }
 
 // note adds a fact, by whoever makes the change.
@@ -64,7 +66,7 @@ func (a *Authority) change(ctx context.Context, brand tenants.BrandID, by By, no
 		if err := a.settleStatus(ctx, c); err != nil {
 			return err
 		}
-		events, err := c.record(ctx, a.trace(ctx))
+		events, err := c.recordAll(ctx, a.trace(ctx))
 		if err != nil || len(events) == 0 || a.announce == nil {
 			return err
 		}

@@ -1,7 +1,9 @@
 package authority
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
@@ -19,9 +21,7 @@ func (a *Authority) Editor(by By) tenants.Editor {
 				Note: func(event string, detail map[string]any) {
 					c.note(fact{event: event, detail: detail})
 				},
-				NoteAt: func(ctx context.Context, other tenants.BrandID, event string, detail map[string]any) error {
-					return a.noteAt(ctx, c, other, event, detail)
-				},
+				NoteAt:    c.noteAt,
 				EndGrants: c.endSome, Member: by.member(),
 			})
 		})
@@ -37,15 +37,37 @@ func (by By) member() uuid.UUID {
 	return id
 }
 
-// noteAt writes a fact into another Brand's trail, in the same transaction.
-func (a *Authority) noteAt(ctx context.Context, c *change, other tenants.BrandID, event string, detail map[string]any) error {
-	if err := tenants.Enter(ctx, c.Tx, other); err != nil {
-		return err
-	}
+// noteAt has a fact stand in another Brand's trail too.
+func (c *change) noteAt(other tenants.BrandID, event string, detail map[string]any) {
 	there := &change{Tx: c.Tx, brand: other, now: c.now, by: c.by}
 	there.note(fact{event: event, detail: detail})
-	_, err := there.record(ctx, a.trace(ctx))
-	return err
+	c.elsewhere = append(c.elsewhere, there)
+}
+
+// recordAll is record in every trail that the change has to do with, in the order
+// of the Brands' ids: whoever writes into several trails locks them in that order,
+// so that no two wait for one another. It returns what this Brand is told, and ends
+// in its fence.
+func (c *change) recordAll(ctx context.Context, trace string) ([]Event, error) {
+	if len(c.elsewhere) == 0 {
+		return c.record(ctx, trace)
+	}
+	all := append(slices.Clone(c.elsewhere), c)
+	slices.SortStableFunc(all, func(x, y *change) int { return cmp.Compare(x.brand, y.brand) })
+	var told []Event
+	for _, one := range all {
+		if err := tenants.Enter(ctx, c.Tx, one.brand); err != nil {
+			return nil, err
+		}
+		events, err := one.record(ctx, trace)
+		if err != nil {
+			return nil, err
+		}
+		if one == c {
+			told = events
+		}
+	}
+	return told, tenants.Enter(ctx, c.Tx, c.brand)
 }
 
 // endSome ends up to limit living grants, whoever holds them.

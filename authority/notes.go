@@ -47,7 +47,7 @@ func (a *Authority) NoteKeysTelling(by By, asker tenants.Asker) signing.Note {
 // one another.
 func (a *Authority) NoteAgent(by By) func(ctx context.Context, tx pgx.Tx, issuer, what string) error {
 	return func(ctx context.Context, tx pgx.Tx, issuer, what string) error {
-		const q = `SELECT id FROM brand_ids ORDER BY id`
+		const q = `SELECT id FROM brand_ids`
 		rows, err := tx.Query(ctx, q)
 		if err != nil {
 			return fmt.Errorf("list brands: %w", err)
@@ -56,6 +56,7 @@ func (a *Authority) NoteAgent(by By) func(ctx context.Context, tx pgx.Tx, issuer
 		if err != nil {
 			return fmt.Errorf("list brands: %w", err)
 		}
+		slices.Sort(brands) // the order of recordAll, whatever the database sorts by
 		for _, brand := range brands {
 			if err := tenants.Enter(ctx, tx, brand); err != nil {
 				return err

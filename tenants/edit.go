@@ -24,9 +24,8 @@ type Edit struct {
 	// Note adds a fact to the Brand's audit trail; it stands there if the change
 	// does.
 	Note func(event string, detail map[string]any)
-	// NoteAt adds one to the trail of another Brand that the change has to do with. It
-	// leaves the transaction in that Brand's fence.
-	NoteAt func(ctx context.Context, other BrandID, event string, detail map[string]any) error
+	// NoteAt adds one to the trail of another Brand that the change has to do with.
+	NoteAt func(other BrandID, event string, detail map[string]any)
 	// EndGrants ends up to limit living grants of the Brand for the reason and
 	// returns how many.
 	EndGrants func(ctx context.Context, reason string, limit int) (int, error)

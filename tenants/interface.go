@@ -169,6 +169,11 @@ func (m *move) move(ctx context.Context, e *Edit) (bool, error) {
 		p.kind(NotTheID)
 		return false, p
 	}
+	if m.joined {
+		if err := e.oneJoins(ctx); err != nil {
+			return false, err
+		}
+	}
 	e.noteDiff("brand.interface", map[string]any{"provider_made": made}, before, after)
 	const q = `
 		UPDATE brands SET mode = @mode, interface_url = @url, issuer = @issuer, provider_id = @provider

@@ -52,6 +52,14 @@ func (m *move) joins(ctx context.Context, e *Edit, founder BrandID) (bool, error
 	return false, nil
 }
 
+// oneJoins lets Brands join Providers one after the other, and is called before the
+// Brand's row is locked for good: a notice to another Brand needs that one's row to
+// stay, and two that join one another's Provider would wait for each other.
+func (e *Edit) oneJoins(ctx context.Context) error {
+	_, err := e.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('countersign provider join', 0))`)
+	return err
+}
+
 // tellJoined is due a notice to every owner of every Brand of the Provider, its
 // founder's too, and the fact in all their trails.
 func (e *Edit) tellJoined(ctx context.Context, provider string) error {
@@ -85,8 +93,8 @@ func (e *Edit) tellJoined(ctx context.Context, provider string) error {
 		}
 		if other == e.Brand {
 			e.Note(EventProviderJoined, detail)
-		} else if err := e.NoteAt(ctx, other, EventProviderJoined, detail); err != nil {
-			return err
+		} else {
+			e.NoteAt(other, EventProviderJoined, detail)
 		}
 	}
 	return nil

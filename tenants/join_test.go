@@ -10,6 +10,7 @@ import (
 	"countersign.dev/authority/authoritytest"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // works makes a person who has these roles at the hotel and the shop; empty: none.
@@ -207,5 +208,58 @@ func TestAnOwnProviderIsMadeAndNamed(t *testing.T) {
 	w.Exec(t, `UPDATE brands SET state = 'closed' WHERE id = 'harbor-hotel'`)
 	if err := name(w.Hotel.ID, "Late", ""); !errors.Is(err, tenants.ErrClosed) {
 		t.Errorf("a closed Brand: %v", err)
+	}
+}
+
+// Two Brands may join one another's Provider while the operator stops an agent at
+// all of them: nobody waits for somebody who waits for him.
+func TestJoiningBothWaysWaitsForNobodyForEver(t *testing.T) {
+	w := withProvider(t)
+	if err := tenants.NameProvider(t.Context(), editor(w), site, w.Hotel.ID, "Harbor Group", ""); err != nil {
+		t.Fatal(err)
+	}
+	rules := w.Authority(nil)
+	both := authority.ByMember(works(t, w, "both@x.example", tenants.Owner, tenants.Owner).String())
+	note := rules.NoteAgent(authority.ByOperator())
+	join := func(brand tenants.BrandID, provider string) error {
+		is, err := tenants.InterfaceOf(t.Context(), w.DB, brand)
+		if err != nil {
+			return err
+		}
+		is.Provider, is.Audience = provider, ""
+		return tenants.SetInterface(t.Context(), rules.Editor(both), site, brand, is, string(brand), false)
+	}
+	const before = `SELECT provider_id FROM brands WHERE id = $1`
+	var hotels, shops string
+	if err := w.Owner.QueryRow(t.Context(), before, w.Hotel.ID).Scan(&hotels); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Owner.QueryRow(t.Context(), before, w.Shop.ID).Scan(&shops); err != nil {
+		t.Fatal(err)
+	}
+	for range 25 {
+		start, done := make(chan struct{}), make(chan error, 3)
+		for _, act := range []func() error{
+			func() error { return join(w.Hotel.ID, string(w.Shop.ID)) },
+			func() error { return join(w.Shop.ID, string(w.Hotel.ID)) },
+			func() error {
+				return pgx.BeginFunc(t.Context(), w.Owner, func(tx pgx.Tx) error {
+					return note(t.Context(), tx, authoritytest.Agent, "disabled")
+				})
+			},
+		} {
+			go func() { <-start; done <- act() }()
+		}
+		close(start)
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Exec(t, `UPDATE brands SET provider_id = $2 WHERE id = $1`, w.Hotel.ID, hotels)
+		w.Exec(t, `UPDATE brands SET provider_id = $2 WHERE id = $1`, w.Shop.ID, shops)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM audit_events WHERE event = 'provider.joined'`); n != 100 {
+		t.Errorf("%d facts of 50 joins in two trails each", n)
 	}
 }

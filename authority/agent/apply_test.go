@@ -72,15 +72,15 @@ func TestAgentAppliesAndWaits(t *testing.T) {
 	if _, err := registry.Find(t.Context(), p.Issuer); !errors.Is(err, agent.ErrNotRegistered) {
 		t.Errorf("let in before the operator said so: %v", err)
 	}
-	if err := registry.Approve(t.Context(), p.Issuer); err != nil {
+	if err := registry.Approve(t.Context(), p.Issuer, digest(t, registry, p.Issuer)); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := registry.Find(t.Context(), p.Issuer); err != nil || !a.Enabled || a.Test || a.Contact != "ops@aria.example" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	for what, err := range map[string]error{
-		"approve twice": registry.Approve(t.Context(), p.Issuer), "reject after": registry.Reject(t.Context(), p.Issuer),
-		"approve nobody": registry.Approve(t.Context(), "https://nobody.example"),
+		"approve twice": registry.Approve(t.Context(), p.Issuer, waiting[0].Digest()), "reject after": registry.Reject(t.Context(), p.Issuer),
+		"approve nobody": registry.Approve(t.Context(), "https://nobody.example", ""),
 	} {
 		if !errors.Is(err, agent.ErrNoApplication) {
 			t.Errorf("%s: %v", what, err)
@@ -164,7 +164,7 @@ func TestAnApplicationBringsAPicture(t *testing.T) {
 	if m, err := png.DecodeConfig(bytes.NewReader(waits)); err != nil || m.Width != 256 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if err := registry.Approve(t.Context(), p.Issuer); err != nil {
+	if err := registry.Approve(t.Context(), p.Issuer, digest(t, registry, p.Issuer)); err != nil {
 		t.Fatal(err)
 	}
 	if err := registry.Reject(t.Context(), other.Issuer); err != nil {
@@ -217,5 +217,57 @@ func TestTheOperatorSetsThePicture(t *testing.T) {
 	}
 	if _, err := registry.Logo(t.Context(), known); !errors.Is(err, agent.ErrNoLogo) {
 		t.Errorf("taken away: %v", err)
+	}
+}
+
+// digest is that of the application as it waits now.
+func digest(t *testing.T, r *agent.Registry, issuer string) string {
+	t.Helper()
+	waiting, err := r.Applications(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range waiting {
+		if a.Issuer == issuer {
+			return a.Digest()
+		}
+	}
+	t.Fatalf("%s does not wait", issuer)
+	return ""
+}
+
+// Whoever applies may change everything of it while it waits. What the operator did
+// not see is not approved.
+func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
+	registry := agent.NewRegistry(agent.RegistryConfig{DB: pgtest.New(t).App(t), AllowLoopback: true})
+	fetch := egress.New(egress.Config{AllowLoopback: true})
+	p := agenttest.New(t)
+	apply := func(change func(*agent.Application)) {
+		t.Helper()
+		a := application(p)
+		change(&a)
+		if err := registry.Apply(t.Context(), fetch, a, p.Token(t, agenttest.Claims{Sub: "x", Aud: applyAudience}), applyAudience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(func(*agent.Application) {})
+	seen := digest(t, registry, p.Issuer)
+	for what, change := range map[string]func(*agent.Application){
+		"name": func(a *agent.Application) { a.Name = "Your Bank" }, "contact": func(a *agent.Application) { a.Contact = "ops@bank.example" },
+		"keys": func(a *agent.Application) { a.JWKSURI += "?other" }, "logo": func(a *agent.Application) { a.Logo = square(t, 64) },
+	} {
+		apply(change)
+		for _, said := range []string{seen, ""} {
+			if err := registry.Approve(t.Context(), p.Issuer, said); !errors.Is(err, agent.ErrOtherwise) {
+				t.Errorf("another %s, seen %q: %v", what, said, err)
+			}
+		}
+		if _, err := registry.Find(t.Context(), p.Issuer); !errors.Is(err, agent.ErrNotRegistered) {
+			t.Errorf("another %s is let in: %v", what, err)
+		}
+	}
+	apply(func(*agent.Application) {}) // as it was
+	if err := registry.Approve(t.Context(), p.Issuer, seen); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -314,7 +314,10 @@ func TestTheOperatorsWordStandsAboveDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.Advance(time.Second)
-	if err := errors.Join(apply(good), w.registry.Approve(t.Context(), good.Issuer)); err != nil {
+	if err := apply(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.registry.Approve(t.Context(), good.Issuer, digest(t, w.registry, good.Issuer)); err != nil {
 		t.Fatal(err)
 	}
 	after, err := w.registry.Find(t.Context(), good.Issuer)

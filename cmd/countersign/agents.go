@@ -10,6 +10,7 @@ import (
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/agent"
+	"countersign.dev/cmd/countersign/shell"
 	"countersign.dev/tenants"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -89,9 +90,32 @@ func listApplications(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tLOGO\tASKED\tKEYS")
+	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tLOGO\tASKED\tKEYS\tSEEN")
 	for _, one := range waiting {
-		fmt.Fprintf(w, "%s\t%q\t%q\t%v\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.LogoHash != "", one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI)
+		fmt.Fprintf(w, "%s\t%q\t%q\t%v\t%s\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.LogoHash != "", one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI, one.Digest())
 	}
 	return w.Flush()
+}
+
+// lookAgain is how the operator sees what waits.
+func lookAgain() string {
+	return "look at it with " + shell.Line("agent", "pending") + ", and name the digest that stands there under SEEN"
+}
+
+// approvesWhatItSaw asks which application was looked at: whoever applies may
+// change it for as long as it waits.
+func approvesWhatItSaw(a args) error {
+	if a.issuer == "" || a.seen != "" {
+		return nil
+	}
+	return errors.New("--seen is required: " + lookAgain())
+}
+
+// approveAgent registers the agent if its application still is what was seen.
+func approveAgent(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	err := agentRegistry(pool, a).Approve(ctx, a.issuer, a.seen)
+	if errors.Is(err, agent.ErrOtherwise) {
+		return fmt.Errorf("%w, or --seen is mistyped: %s", err, lookAgain())
+	}
+	return err
 }

@@ -27,7 +27,7 @@ type operation struct {
 // args are what operations may be given.
 type args struct {
 	issuer, jwksURI, name, brand, subject string
-	id, rights                            string
+	id, rights, seen                      string
 	kid, reason, masterFile               string
 	vault, former                         vaultFlags
 	dev                                   bool
@@ -104,6 +104,7 @@ func (o operation) flags(s settings, a *args) {
 		s.BoolVar(&a.test, "test", false, "for trying things out: also Brands that have proved no domain work with it")
 		s.StringVar(&a.contact, "contact", "", "`text`: whom to ask about it")
 		s.StringVar(&a.file, "f", "", "`file`: a picture, for logo: PNG, JPEG, WebP or GIF; - is standard input, none takes the logo away")
+		s.StringVar(&a.seen, "seen", "", "`digest` of the application that you looked at, as pending shows it")
 		s.StringVar(&a.save, "save", "", "`file` to write the logo to as it is shown, that of an application too, instead of setting it")
 	case "secrets":
 		a.vault.register(s, "vault")
@@ -175,12 +176,10 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 		}
 	}
 	return operation{
-		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject --issuer URL [--jwks-uri URL --name NAME --contact TEXT --test]",
+		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject --issuer URL [--seen DIGEST --jwks-uri URL --name NAME --contact TEXT --test]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent, "logo": logoAgent,
-			"approve": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				return registry(pool, a).Approve(ctx, a.issuer)
-			},
+			"approve": approveAgent,
 			"reject": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return registry(pool, a).Reject(ctx, a.issuer)
 			},

@@ -314,3 +314,29 @@ func TestOperatorsLeaveATrail(t *testing.T) {
 		}
 	}
 }
+
+// An operator approves the application that he looked at, and no other.
+func TestAnApplicationIsApprovedAsItWasSeen(t *testing.T) {
+	w := authoritytest.NewAt(t, time.Now())
+	database := serviceURL(t, w)
+	w.Exec(t, `INSERT INTO agent_applications (issuer, jwks_uri, name, contact, logo_hash, asked_at, state)
+		VALUES ('https://bo.example', 'https://bo.example/jwks.json', 'Bo', 'ops@bo.example', '', now(), 'pending')`)
+	approve := func(more ...string) (int, string) {
+		code, _, errs := typed(t, append([]string{"agent", "approve", "--issuer", "https://bo.example", "--database-url", database}, more...)...)
+		return code, errs
+	}
+	if code, errs := approve(); code != 2 || !strings.Contains(errs, "--seen is required") || !strings.Contains(errs, "agent pending") {
+		t.Errorf("unseen: exit %d, %q", code, errs)
+	}
+	_, out, _ := typed(t, "agent", "pending", "--database-url", database)
+	words := strings.Fields(out)
+	seen := words[len(words)-1]
+	w.Exec(t, `UPDATE agent_applications SET name = 'Your Bank'`)
+	if code, errs := approve("--seen", seen); code != 1 || !strings.Contains(errs, "not as it was seen") || !strings.Contains(errs, "agent pending") {
+		t.Errorf("changed since: exit %d, %q", code, errs)
+	}
+	w.Exec(t, `UPDATE agent_applications SET name = 'Bo'`)
+	if code, errs := approve("--seen", seen); code != 0 {
+		t.Errorf("as seen: exit %d, %q", code, errs)
+	}
+}

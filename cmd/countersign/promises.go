@@ -60,7 +60,7 @@ var promises = map[string]promise{
 	"tenant close":  {needs: []string{"brand"}, also: closing},
 	"agent check":   {needs: []string{"issuer"}},
 	"agent pending": {},
-	"agent approve": {needs: []string{"issuer"}, said: func(a args) string {
+	"agent approve": {needs: []string{"issuer"}, also: approvesWhatItSaw, said: func(a args) string {
 		return a.issuer + " is registered and may ask for delegations"
 	}},
 	"agent reject": {needs: []string{"issuer"}, said: func(a args) string {
