@@ -117,7 +117,11 @@ func TestAnAgentThatFailsIsNotCalledAgain(t *testing.T) {
 		if took := time.Since(began); took > patience+2*time.Second {
 			t.Errorf("%s: took %s", what, took)
 		}
-		d.send(d.pa, "alex", tokens.JWS, said(what, open, "Hi")).invalid(t, what+", again")
+		again := d.send(d.pa, "alex", tokens.JWS, said(what, open, "Hi"))
+		again.invalid(t, what+", again")
+		if !strings.Contains(again.body, "Look what was done") {
+			t.Errorf("%s, again: %s", what, again.body)
+		}
 		if n := d.agent.count() - before; n != 1 {
 			t.Errorf("%s: the agent was called %d times", what, n)
 		}

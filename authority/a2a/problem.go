@@ -17,6 +17,9 @@ var errPaused = &surface.Problem{
 	RetryAfter: 30 * time.Second, // somebody paused it, and takes a while
 }
 
+// errNever: the Brand's agent was called, and how that ended nobody knows or it failed.
+var errNever = surface.Invalid("This messageId came before and will have no reply: the Brand's agent was called with it, and it came to nothing or its answer was lost. Look what was done before you send a new message.")
+
 // errBacklog: nothing is done that may have no receipt.
 var errBacklog = &surface.Problem{
 	Code: http.StatusServiceUnavailable, Status: "UNAVAILABLE", Reason: "UNAVAILABLE",
@@ -37,6 +40,8 @@ func answerTo(err error) (*surface.Problem, time.Duration) {
 		return surface.ErrBusy, limit.RetryAfter
 	case errors.Is(err, authority.ErrContext):
 		return surface.ErrContext, 0
+	case errors.Is(err, authority.ErrSpent):
+		return errNever, 0
 	case errors.Is(err, authority.ErrNoReply):
 		return surface.ErrNoReply, 0
 	case errors.Is(err, authority.ErrPaused):
