@@ -47,6 +47,7 @@ func TestAKeyFillsNobodysMailbox(t *testing.T) {
 	if n := told("login.candidate"); n != 21 {
 		t.Errorf("an hour later: %d letters", n)
 	}
+	a.Clock.Advance(time.Minute)
 	for range 5 {
 		tell("key.revoked", "api")
 	}
