@@ -72,14 +72,19 @@ type Notice struct {
 	CreatedAt time.Time
 }
 
-// ClaimNotices takes the Brand's notices that wait. A claim that leads to nothing
+// ClaimNotices takes up to most of the Brand's notices that wait, those first that
+// nobody can bring about without end, then the oldest. A claim that leads to nothing
 // is over after a few minutes, and somebody else sends them.
-func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]Notice, error) {
+func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time, most int) ([]Notice, error) {
 	const q = `
+		WITH first AS (
+			SELECT id FROM notices
+			 WHERE brand_id = @brand AND sent_at IS NULL AND (claimed_at IS NULL OR claimed_at < @stale)
+			 ORDER BY kind = ANY (@many), created_at, id LIMIT @most FOR UPDATE SKIP LOCKED
+		)
 		UPDATE notices n SET claimed_at = @now
 		  FROM people p
-		 WHERE n.brand_id = @brand AND n.person_id = p.id AND n.sent_at IS NULL
-		   AND (n.claimed_at IS NULL OR n.claimed_at < @stale)
+		 WHERE n.brand_id = @brand AND n.person_id = p.id AND n.id IN (SELECT id FROM first)
 		RETURNING n.id, n.kind, p.email_typed AS email, p.language, n.created_at, coalesce(n.detail->>'about', '') AS about,
 		          coalesce((SELECT name FROM people WHERE id = (n.detail->>'by')::uuid), '') AS by_name,
 		          coalesce(n.detail->>'asked_by', '') AS asked_by, coalesce(n.detail->>'channel', '') AS channel,
@@ -89,7 +94,7 @@ func ClaimNotices(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]
 		Notice
 		AskedBy, Channel string
 	}
-	all, err := All[row](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience)})
+	all, err := All[row](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now, "stale": now.Add(-patience), "most": most, "many": append(countedEvents(), EventAsked)})
 	if err != nil {
 		return nil, fmt.Errorf("claim notices of %s: %w", brand, err)
 	}

@@ -226,7 +226,7 @@ func TestEveryOwnerHearsOfWhatWaits(t *testing.T) {
 	if n := a.Count(t, `SELECT count(*) FROM notices WHERE detail::text LIKE '%new@%'`); n != 0 {
 		t.Error("the letter names somebody")
 	}
-	notices, err := tenants.ClaimNotices(ctx, a.DB, hotel, a.Clock.Now())
+	notices, err := tenants.ClaimNotices(ctx, a.DB, hotel, a.Clock.Now(), 100)
 	if err != nil || len(notices) != 2 || notices[0].By != (tenants.Asker{Name: "abcdefghijkl", Channel: "api"}) || notices[0].Change != tenants.ChangeMemberInvite {
 		t.Errorf("%+v, %v", notices, err)
 	}

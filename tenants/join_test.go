@@ -2,6 +2,7 @@ package tenants_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -221,12 +222,14 @@ func TestJoiningBothWaysWaitsForNobodyForEver(t *testing.T) {
 	rules := w.Authority(nil)
 	both := authority.ByMember(works(t, w, "both@x.example", tenants.Owner, tenants.Owner).String())
 	note := rules.NoteAgent(authority.ByOperator())
+	round := 0
 	join := func(brand tenants.BrandID, provider string) error {
 		is, err := tenants.InterfaceOf(t.Context(), w.DB, brand)
 		if err != nil {
 			return err
 		}
-		is.Provider, is.Audience = provider, ""
+		is.Mode, is.Provider, is.Audience = tenants.Fronted, provider, ""
+		is.URL = fmt.Sprintf("https://agents.hotel.example/%s/%d", brand, round) // the row is locked for good
 		return tenants.SetInterface(t.Context(), rules.Editor(both), site, brand, is, string(brand), false)
 	}
 	const before = `SELECT provider_id FROM brands WHERE id = $1`
@@ -237,7 +240,7 @@ func TestJoiningBothWaysWaitsForNobodyForEver(t *testing.T) {
 	if err := w.Owner.QueryRow(t.Context(), before, w.Shop.ID).Scan(&shops); err != nil {
 		t.Fatal(err)
 	}
-	for range 25 {
+	for round = range 25 {
 		start, done := make(chan struct{}), make(chan error, 3)
 		for _, act := range []func() error{
 			func() error { return join(w.Hotel.ID, string(w.Shop.ID)) },

@@ -82,14 +82,31 @@ func OwnersHear() []string {
 	}
 }
 
-// TellOwners has every owner hear of the event by mail, in the transaction that
-// makes it true.
-func (by Asker) TellOwners(ctx context.Context, tx pgx.Tx, brand BrandID, event string, now time.Time) error {
-	return by.tell(ctx, tx, brand, event, map[string]any{}, 0, now)
+// countedEvents are those of them that an API key can bring about again and again
+// by itself. Of these an owner gets a bounded number of letters; what tells of keys
+// and members, or of what an owner allowed, is never left out.
+func countedEvents() []string {
+	return []string{
+		"brand.paused", "brand.resumed", "scope.retired", "scope.restored", "login.candidate", "login.removed",
+		"webhook.events", "webhook.secret_rotated", "webhook.enabled", "webhook.disabled",
+		"agent_endpoint.set", "agent_endpoint.removed", "agent_endpoint.secret_rotated",
+		EventExported, "change.rejected",
+	}
 }
 
-// mostAsked bounds the letters about changes that are asked for: whoever has taken
-// a key can ask without end, and twenty letters in an hour have said it.
+// TellOwners has every owner hear of the event by mail, in the transaction that
+// makes it true. Of what an API key can repeat without end they hear mostAsked times
+// an hour.
+func (by Asker) TellOwners(ctx context.Context, tx pgx.Tx, brand BrandID, event string, now time.Time) error {
+	most := 0
+	if by.Channel == "api" && slices.Contains(countedEvents(), event) {
+		most = mostAsked
+	}
+	return by.tell(ctx, tx, brand, event, map[string]any{}, most, now)
+}
+
+// mostAsked bounds the letters about one kind of event in an hour: whoever has taken
+// a key can ask without end, and twenty letters have said it.
 const mostAsked = 20
 
 // EventAsked is the fact that a change waits for an owner.
@@ -100,7 +117,8 @@ func (by Asker) tellAsked(ctx context.Context, tx pgx.Tx, brand BrandID, kind st
 }
 
 // tell writes the notices; most, where it is not zero, is how many of the event
-// one owner hears of within an hour. by is nobody's id: a member did not do it.
+// one owner hears of within an hour. Where a program repeats what an owner is about to
+// hear of word for word, one letter says it. by is nobody's id: a member did not do it.
 func (by Asker) tell(ctx context.Context, tx pgx.Tx, brand BrandID, event string, detail map[string]any, most int, now time.Time) error {
 	const q = `
 		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
@@ -109,10 +127,14 @@ func (by Asker) tell(ctx context.Context, tx pgx.Tx, brand BrandID, event string
 		 WHERE m.brand_id = @brand AND m.role = 'owner'
 		   AND (@most = 0 OR (SELECT count(*) FROM notices n
 		                       WHERE n.brand_id = @brand AND n.person_id = m.person_id
-		                         AND n.kind = @event AND n.created_at > @hour) < @most)`
+		                         AND n.kind = @event AND n.created_at > @hour) < @most)
+		   AND (@channel <> 'api' OR NOT EXISTS (
+		       SELECT FROM notices n
+		        WHERE n.brand_id = @brand AND n.person_id = m.person_id AND n.kind = @event AND n.detail = @detail
+		          AND n.sent_at IS NULL AND n.claimed_at IS NULL))`
 	detail["asked_by"], detail["channel"] = by.Name, by.Channel
 	_, err := tx.Exec(ctx, q, pgx.NamedArgs{
-		"brand": brand, "event": event, "detail": detail, "now": now, "most": most, "hour": now.Add(-time.Hour),
+		"brand": brand, "event": event, "detail": detail, "now": now, "most": most, "hour": now.Add(-time.Hour), "channel": by.Channel,
 	})
 	return err
 }

@@ -88,12 +88,12 @@ type Handler struct {
 	mux      *http.ServeMux
 	passkeys *webauthn.WebAuthn
 	post     *mail.Queue
-	due      chan tenants.BrandID // Brands that may have notices to send
-	flood    *web.Limiter         // per address, over everything
-	mails    *web.Limiter         // per account, over what sends mail
-	guesses  *web.Limiter         // per account, over recovery codes
-	invites  *web.Limiter         // per Brand or person, over mail to others and new Brands
-	looks    *web.Limiter         // per Brand, over looks at servers that it names
+	due      *turns       // Brands that may have notices to send
+	flood    *web.Limiter // per address, over everything
+	mails    *web.Limiter // per account, over what sends mail
+	guesses  *web.Limiter // per account, over recovery codes
+	invites  *web.Limiter // per Brand or person, over mail to others and new Brands
+	looks    *web.Limiter // per Brand, over looks at servers that it names
 }
 
 // What one address may ask for is what 500 people behind one of them need, each
@@ -114,7 +114,7 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("console: public URL: %w", err)
 	}
 	h := &Handler{
-		Config: c, mux: http.NewServeMux(), due: make(chan tenants.BrandID, 1000),
+		Config: c, mux: http.NewServeMux(), due: newTurns(),
 		flood: web.NewLimiter(floodLimit, c.Now), mails: web.NewLimiter(mailLimit, c.Now), guesses: web.NewLimiter(guessesLimit, c.Now),
 		invites: web.NewLimiter(invitesLimit, c.Now), looks: web.NewLimiter(looksLimit, c.Now),
 	}
@@ -150,8 +150,10 @@ func (h *Handler) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case id := <-h.due:
-				h.sendNotices(ctx, id)
+			case <-h.due.woken:
+				if id, ok := h.due.next(); ok {
+					h.sendNotices(ctx, id)
+				}
 			}
 		}
 	})

@@ -31,23 +31,21 @@ func (h *Handler) LinkURL(token string) string {
 	return h.PublicURL + "/console/link?" + url.Values{"t": {token}}.Encode()
 }
 
-// noticesDue wakes whoever sends notices. When too many Brands wait, upkeep comes
-// back to this one.
-func (h *Handler) noticesDue(id tenants.BrandID) {
-	select {
-	case h.due <- id:
-	default:
-	}
-}
+// noticesDue wakes whoever sends notices.
+func (h *Handler) noticesDue(id tenants.BrandID) { h.due.join(id) }
+
+// noticesPerTurn is how many of one Brand are sent before the next one's.
+const noticesPerTurn = 5
 
 // sendNotices sends what the Brand's owners and members are to hear. A notice is
-// done only when the mail server took it.
+// done only when the mail server took it. What is left waits for the Brand's next
+// turn.
 func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
 	b, err := h.Brands.Brand(ctx, id)
 	if err != nil {
 		return // upkeep says so
 	}
-	due, err := tenants.ClaimNotices(ctx, h.DB, id, h.now())
+	due, err := tenants.ClaimNotices(ctx, h.DB, id, h.now(), noticesPerTurn)
 	for _, n := range due {
 		if err != nil {
 			break
@@ -60,6 +58,9 @@ func (h *Handler) sendNotices(ctx context.Context, id tenants.BrandID) {
 	if err != nil && ctx.Err() == nil {
 		// Errors of mail servers quote addresses; the log must not.
 		h.Log.WarnContext(ctx, "notices could not be sent", "brand", string(id))
+	}
+	if err == nil && len(due) == noticesPerTurn {
+		h.noticesDue(id)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestNoticesOutliveTheirSender(t *testing.T) {
 	}
 	claim := func() int {
 		t.Helper()
-		due, err := tenants.ClaimNotices(t.Context(), s.DB, brand, s.Clock.Now())
+		due, err := tenants.ClaimNotices(t.Context(), s.DB, brand, s.Clock.Now(), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
