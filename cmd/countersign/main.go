@@ -32,7 +32,7 @@ func commands() []command {
 		{"pa", "be a personal agent: login, token, refresh, send, sign, revoke", pa.Run},
 		{"verify", "be a Brand: check tokens, receipts, their log and cards offline", check.Run},
 		{"witness", "be anybody: sign what you saw of a Brand's log, by your own clock", witness.Run},
-		{"agent", "personal agents: list, show, add, logo, enable, disable, check, pending, approve, reject", runAgent},
+		{"agent", "personal agents: list, show, add, logo, enable, disable, check, pending, approve, reject, allow, deny, unlist", runAgent},
 		{"tenant", "the organisations, their audiences and Brands: list, show, name, create, pause, resume, close", runTenant},
 		{"brand", "Brands: list, create, pause, resume, close, show, set, apply, check, logo, move, export, domain", runBrand},
 		{"scope", "what a Brand lets agents do: list, set, order, retire, restore", runScope},

@@ -98,6 +98,8 @@ func (o operation) flags(s settings, a *args) {
 	switch o.noun {
 	case "agent":
 		s.StringVar(&a.issuer, "issuer", "", "issuer `URL` of the agent, byte for byte")
+		s.StringVar(&a.brand, "brand", "", "`id` of the Brand: whose word it is, of allow, deny and unlist; of list, at which")
+		s.StringVar(&a.search, "search", "", "list only agents with this `text` in issuer or name, at the Brand")
 		s.StringVar(&a.jwksURI, "jwks-uri", "", "`URL` at which the agent publishes its keys")
 		s.StringVar(&a.name, "name", "", "`name` that people will read")
 		s.BoolVar(&a.dev, "allow-loopback", false, "plain http on this machine, for development")
@@ -176,10 +178,10 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 		}
 	}
 	return operation{
-		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject --issuer URL [--seen DIGEST --jwks-uri URL --name NAME --contact TEXT --test]",
+		noun: "agent", about: "list | show | add | logo | enable | disable | check | pending | approve | reject | allow | deny | unlist --issuer URL [--brand ID --search TEXT] [--seen DIGEST --jwks-uri URL --name NAME --contact TEXT --test]",
 		verbs: map[string]func(context.Context, *pgxpool.Pool, args) error{
 			"enable": enable(true), "disable": enable(false), "check": checkAgent, "pending": listApplications, "show": showAgent, "logo": logoAgent,
-			"approve": approveAgent,
+			"approve": approveAgent, "allow": judgeAgent(true), "deny": judgeAgent(false), "unlist": unlistAgent,
 			"reject": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return registry(pool, a).Reject(ctx, a.issuer)
 			},
@@ -187,6 +189,9 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 				return registry(pool, a).Register(ctx, agent.Agent{Issuer: a.issuer, JWKSURI: a.jwksURI, Name: a.name, Enabled: true, Test: a.test, Contact: a.contact})
 			},
 			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
+				if a.brand != "" {
+					return listAgentsAt(ctx, pool, a)
+				}
 				all, err := registry(pool, a).List(ctx)
 				if err != nil {
 					return err

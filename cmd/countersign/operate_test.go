@@ -55,6 +55,9 @@ func TestNoOperationRunsWithoutItsObject(t *testing.T) {
 	for line, missing := range map[string][]string{
 		"agent add":     {"issuer", "jwks-uri", "name"},
 		"agent enable":  {"issuer"},
+		"agent allow":   {"brand", "issuer"},
+		"agent deny":    {"brand", "issuer"},
+		"agent unlist":  {"brand", "issuer"},
 		"agent disable": {"issuer"},
 		"brand pause":   {"brand"},
 		"brand resume":  {"brand"},
@@ -167,6 +170,9 @@ func TestSuccessIsSaid(t *testing.T) {
 		{"agent logo --issuer https://bo.example -f none", "the logo of https://bo.example is changed"},
 		{"agent disable --issuer https://bo.example", "https://bo.example is disabled"},
 		{"agent enable --issuer https://bo.example", "https://bo.example is enabled"},
+		{"agent deny --issuer https://bo.example --brand " + hotel, hotel + " denies https://bo.example"},
+		{"agent unlist --issuer https://bo.example --brand " + hotel, hotel + " leaves https://bo.example to its rule"},
+		{"agent allow --issuer https://bo.example --brand " + hotel, hotel + " allows https://bo.example"},
 	} {
 		code, out, errs := typed(t, append(strings.Fields(step.line), "--database-url", database)...)
 		if code != 0 || !strings.HasPrefix(out, step.want) || strings.Count(out, "\n") != 1 || errs != "" {

@@ -131,6 +131,9 @@ func filter(t *testing.T, c syscall.Conn, drop bool) {
 // grant is lost or ended by it.
 func TestThePoolComesBack(t *testing.T) {
 	const people, connections = 24, 8 // so that every connection is in use
+	// On a quiet machine it is 3 s, and without the time-outs 26 and more: this lies
+	// between the two, for a machine that has much else to do.
+	const slow = 15 * time.Second
 	for _, tt := range []struct {
 		name   string
 		hurt   func(t *testing.T, w *authoritytest.World, l *lossy)
@@ -141,14 +144,14 @@ func TestThePoolComesBack(t *testing.T) {
 			if n := w.Count(t, q); n == 0 {
 				t.Error("there was no connection to end")
 			}
-		}, 2 * time.Second},
-		{"packets are lost", func(t *testing.T, _ *authoritytest.World, l *lossy) { l.swallow(t, false) }, 5 * time.Second},
+		}, slow},
+		{"packets are lost", func(t *testing.T, _ *authoritytest.World, l *lossy) { l.swallow(t, false) }, slow},
 		{"packets are lost, and new connections too", func(t *testing.T, _ *authoritytest.World, l *lossy) {
 			l.closed(t, true)
 			l.swallow(t, false)
 			time.Sleep(4 * time.Second)
 			l.closed(t, false)
-		}, 5 * time.Second},
+		}, slow},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := authoritytest.New(t)
@@ -209,7 +212,7 @@ func TestADeadIdleConnectionCostsNobodyHisPatience(t *testing.T) {
 	if err := pool.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 7*time.Second { // without the question it takes all of the ten
 		t.Errorf("it took %v", took)
 	}
 }

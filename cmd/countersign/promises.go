@@ -27,6 +27,15 @@ type promise struct {
 // database: it would be nobody's, and the operator would believe in it.
 var promises = map[string]promise{
 	"agent list": {},
+	"agent allow": {needs: []string{"brand", "issuer"}, said: func(a args) string {
+		return a.brand + " allows " + a.issuer
+	}},
+	"agent deny": {needs: []string{"brand", "issuer"}, said: func(a args) string {
+		return a.brand + " denies " + a.issuer
+	}},
+	"agent unlist": {needs: []string{"brand", "issuer"}, said: func(a args) string {
+		return a.brand + " leaves " + a.issuer + " to its rule"
+	}},
 	"agent add": {needs: []string{"issuer", "jwks-uri", "name"}, said: func(a args) string {
 		return fmt.Sprintf("%s (%s) is registered and may ask for delegations", a.issuer, a.name)
 	}},

@@ -44,6 +44,7 @@ type settingArgs struct {
 	save        string // of agent logo
 	// Of a Brand that is created.
 	organisation, owner string
+	search              string // of agent list
 }
 
 // pairs collects --set NAME=VALUE.

@@ -88,6 +88,7 @@ func (h *Handler) routes() []route {
 		{method: get, path: "usage", serve: h.usage, says: "What happened per day, in UTC", asks: []string{"days"}, status: ok, gives: exampleUsage},
 
 		{method: get, path: "agents", serve: h.listAgents, says: "The agents that are allowed or denied by name", pages: true, status: ok, gives: exampleAgents},
+		{method: get, path: "agents/known", serve: h.knownAgents, says: "Every agent that may be met here: who it is, what the operator and the Brand say of it, and whether it may ask now; search is in the issuer or the name", asks: []string{"search"}, pages: true, status: ok, gives: exampleKnown},
 		{method: put, path: "agents", serve: h.setAgent, says: "Allow or deny an agent, or leave it to the rule", takes: agentBody{"https://agent.example", &no}, status: ok, gives: exampleAgents},
 
 		{method: get, path: "webhooks", serve: h.listHooks, says: "Where the Brand is told of its grants, without the secrets", status: ok, gives: exampleHooks},
@@ -204,6 +205,7 @@ var (
 		DueAt: exampleTime, LastAt: &exampleTime, LastStatus: &exampleStatus,
 	}}}
 	exampleAgents   = agentsReply{Agents: []agentReply{{Issuer: "https://agent.example", NotedAt: exampleTime}}}
+	exampleKnown    = knownReply{Agents: []knownAgent{{Issuer: "https://agent.example", Name: "Aria", KeysURL: "https://agent.example/jwks.json", RegisteredAt: exampleTime, Enabled: true, Listed: &no, Logo: ""}}}
 	exampleKey      = keyView{KID: "Yk1…", State: "next", Alg: "ES256", Backend: "local", CreatedAt: exampleTime, ChangedAt: exampleTime, SignsFrom: &exampleTime}
 	exampleKeys     = keysReply{[]keyView{exampleKey}}
 	exampleGrant    = grantView{ID: exampleID, State: "living", Agent: "https://agent.example", AgentName: "Aria", Subject: "guest-7", Scopes: []string{"bookings:read"}, CreatedAt: exampleTime, ExpiresAt: exampleTime.AddDate(0, 0, 30)}

@@ -362,6 +362,35 @@ func TestAgentsThroughTheAPI(t *testing.T) {
 	}
 }
 
+// A program sees of agents what the dashboard shows: also those that nobody named.
+func TestKnownAgentsThroughTheAPI(t *testing.T) {
+	a := newAdmin(t)
+	a.must("PUT", "agents", `{"issuer":"https://other.example","allowed":false}`, 200)
+	at := func(query string) map[string]map[string]any {
+		t.Helper()
+		got := make(map[string]map[string]any)
+		for _, one := range a.must("GET", "agents/known"+query, "", 200)["agents"].([]any) {
+			m := one.(map[string]any)
+			got[m["issuer"].(string)] = m
+		}
+		return got
+	}
+	all := at("")
+	if m := all["https://agent.example"]; m == nil || m["allowed"] != nil || m["may"] != true || m["jwks_uri"] == "" || m["name"] == "" {
+		t.Errorf("%v", m)
+	}
+	if m := all["https://other.example"]; m == nil || m["allowed"] != false || m["may"] != false {
+		t.Errorf("%v", m)
+	}
+	if got := at("?search=OTHER.ex"); len(got) != 1 || got["https://other.example"] == nil {
+		t.Errorf("%v", got)
+	}
+	first := a.must("GET", "agents/known?limit=1", "", 200)
+	if rest := at("?limit=100&cursor=" + url.QueryEscape(first["next"].(string))); len(rest) != len(all)-1 {
+		t.Errorf("%d of %d after the first", len(rest), len(all))
+	}
+}
+
 // Whoever lost an answer asks again and gets it; nothing is done twice, and a key
 // is one call's.
 func TestIdempotencyKeyDoesACallOnce(t *testing.T) {

@@ -74,7 +74,7 @@ var parity = map[string]elsewhere{
 	"POST permissions/preview": {alone: aPicture}, "POST permissions/move": {api: "PUT scope-order", cli: "scope order"},
 	"POST permissions/retire":  {api: "POST scopes/{scope}/retire", cli: "scope retire"},
 	"POST permissions/restore": {api: "POST scopes/{scope}/restore", cli: "scope restore"},
-	"GET agents":               {api: "GET agents", cli: "brand show"}, "GET agents/one": {api: "GET agents", cli: "agent show"},
+	"GET agents":               {api: "GET agents/known", cli: "agent list"}, "GET agents/one": {api: "GET agents/known", cli: "agent show"},
 	"POST agents/judge": {api: "PUT agents", cli: "brand apply"},
 	"GET pause":         {api: "GET settings", cli: "brand list"}, "POST pause": {api: "POST pause", cli: "brand pause"},
 	"POST resume": {api: "POST resume", cli: "brand resume"},
