@@ -62,6 +62,9 @@ func (p *product) operator(t *testing.T, b brand) conformance.Operator {
 			args = append(args, "--brand", b.ID, "--scope", object, "--as-operator")
 		case "brand":
 			args = append(args, "--brand", b.ID)
+			if verb == "resume" {
+				args = append(args, "--as-operator")
+			}
 		}
 		if out, exit := p.run(t, "", args...); exit != 0 {
 			return fmt.Errorf("exit %d: %s", exit, out)
