@@ -106,7 +106,6 @@ func (c *counter) weather(ctx context.Context, said *atomic.Int64, messages int6
 // broke off with whoever ran them: nobody knows what was done, and that is said.
 func (c *counter) settle() (broken int) {
 	c.t.Helper()
-	broken = c.Count(c.t, `SELECT count(*) FROM turns WHERE state = 'running' AND grant_id IS NOT NULL`)
 	const waits = `SELECT (SELECT count(*) FROM turns_accepted) + (SELECT count(*) FROM turns WHERE state = 'answered' AND settled_at IS NULL)`
 	c.Clock.Advance(time.Hour)
 	rules := c.instances[0].rules
@@ -116,6 +115,7 @@ func (c *counter) settle() (broken int) {
 			_, _ = a2a.Drain(c.t.Context(), rules, brand)
 		}
 		if c.Count(c.t, waits) == 0 {
+			broken = c.Count(c.t, `SELECT count(*) FROM turns WHERE state = 'running' AND grant_id IS NOT NULL`)
 			if _, err := rules.Purge(c.t.Context(), c.Hotel.ID); err != nil {
 				c.t.Error(err)
 			}
