@@ -311,7 +311,7 @@ func (s *clients) say(n int, id, contextID string, header http.Header) string {
 			if without++; without == spent {
 				return ""
 			}
-		case strings.Contains(text, "not sent again"):
+		case strings.Contains(text, "not sent again"), strings.Contains(text, "will have no reply"):
 			return ""
 		case status == http.StatusBadRequest, status == http.StatusUnauthorized:
 			s.c.t.Errorf("%s: %d %s", id, status, text)
