@@ -96,14 +96,19 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 	if f.Webhooks == nil {
 		return nil, nil
 	}
+	if on := countOn(f.Webhooks, FileWebhook.on); on > mostWebhooks {
+		return nil, Problems{{Field: "webhooks", Say: "are " + count(on) + " that would be on", Mend: count(mostWebhooks) + " may be", Mistake: ManyHooks, About: [2]string{count(mostWebhooks)}}}
+	}
 	left, err := Webhooks(ctx, db, f.Brand)
 	if err != nil {
 		return nil, err
 	}
+	room := mostWebhooks - countOn(left, func(h Webhook) bool { return h.Enabled })
 	slices.SortStableFunc(left, func(a, b Webhook) int {
 		return map[bool]int{true: 0, false: 1}[a.Enabled] - map[bool]int{true: 0, false: 1}[b.Enabled]
 	})
-	var out []Wish
+	var out, offs []Wish
+	more := 0 // that will be on
 	for _, w := range f.Webhooks {
 		d := WebhookDraft{URL: w.URL, Events: w.events(), Format: cmp.Or(w.Format, FormatJSON)}
 		if p := d.Check(site); len(p) > 0 {
@@ -115,11 +120,18 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 		i := slices.IndexFunc(left, func(h Webhook) bool { return h.URL == w.URL && h.Format == d.Format })
 		switch {
 		case i >= 0:
+			switch h := left[i]; {
+			case w.on() && !h.Enabled:
+				more++
+			case h.Enabled && !w.on():
+				offs = append(offs, f.hookOff(h))
+			}
 			out = append(out, f.hookChanges(left[i], w)...)
 			left = slices.Delete(left, i, i+1)
 		case !w.on():
 			return nil, Problems{{Field: "webhooks", Say: w.URL + " would be made only to be off", Mend: "leave it out, or have it on"}}
 		default:
+			more++
 			out = append(out, f.hookNew(site, d))
 		}
 	}
@@ -130,10 +142,25 @@ func (f File) hookWishes(ctx context.Context, db *DB, site Site, _ time.Time) ([
 			if asks {
 				off = f.hookOffLater(off, h)
 			}
-			out = append(out, off)
+			offs = append(offs, off)
 		}
 	}
-	return out, nil
+	// What takes over comes first, so that the Brand misses nothing, unless there is no
+	// room for it before another is off.
+	if more > room {
+		return append(offs, out...), nil
+	}
+	return append(out, offs...), nil
+}
+
+func countOn[T any](all []T, on func(T) bool) int {
+	n := 0
+	for _, one := range all {
+		if on(one) {
+			n++
+		}
+	}
+	return n
 }
 
 func (f File) hookNew(site Site, d WebhookDraft) Wish {
@@ -177,10 +204,7 @@ func (f File) hookChanges(h Webhook, w FileWebhook) []Wish {
 			},
 		})
 	}
-	switch {
-	case h.Enabled && !w.on():
-		out = append(out, f.hookOff(h))
-	case !h.Enabled && w.on():
+	if !h.Enabled && w.on() {
 		out = append(out, Wish{
 			Say: "webhook " + h.URL + ": on",
 			Ask: func(ctx context.Context, a *Asks, edit Editor, by, channel string) (PendingChange, error) {

@@ -52,7 +52,6 @@ var (
 // is broken, too old, or another one. The token must then not be taken for good.
 var ErrStatusList = errors.New("unusable status list")
 
-// ErrKeys says that a key set cannot be used; it is no verdict on a token.
 // What receipts and their log are refused for, beside what tokens are.
 var (
 	ErrClaims     = errors.New("not the claims of a receipt")
@@ -65,6 +64,7 @@ var (
 	ErrLog        = errors.New("the log is not whole")
 )
 
+// ErrKeys says that a key set cannot be used; it is no verdict on a token.
 var ErrKeys = errors.New("unusable key set")
 
 // ErrOptions says that the caller left out what a token must be compared with.

@@ -107,6 +107,42 @@ func TestNothingButAVerdictSettlesATurn(t *testing.T) {
 	}
 }
 
+// The same holds when a turn is handed in for the first time: what is no verdict leaves it
+// waiting, and does not sound like one.
+func TestATurnIsKeptWhateverStandsBetween(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		answer string
+	}{
+		{404, `<html>no backend</html>`},
+		{302, ``},
+		{400, `<html>bad request</html>`},
+		{409, `<html>`},
+		{413, `<html>too large</html>`},
+		{200, `<html>we are back soon</html>`},
+		{200, `{}`},
+		{200, `{"jws":"a.b.c","claims":{}}`},
+		{401, `{"error":"invalid_token"}`},
+		{403, `{"error":"insufficient_scope"}`},
+		{500, `{"error":"server_error"}`},
+	} {
+		s := newScene(t)
+		c, p, kept, done := waitingDoor(t, s)
+		s.answers("/receipts", tt.status, says(tt.answer))
+		_, err := p.Countersign(t.Context(), c, Turn{ContextID: "c1", MessageID: "m0"})
+		for _, verdict := range []error{ErrToken, ErrScope, ErrConflict} {
+			if !errors.Is(err, ErrWaiting) || errors.Is(err, verdict) || len(kept.records) != 1 {
+				t.Errorf("%d %s: %v, %d kept", tt.status, tt.answer, err, len(kept.records))
+			}
+		}
+		sign := s.receipt(s.brand, receiptHeader, nil)
+		s.answers("/receipts/batch", 200, batch(func(one map[string]any) string { return `{"status":200,"receipt":` + sign(one) + `}` }))
+		if left, err := p.Offer(t.Context()); left != 0 || err != nil || fmt.Sprint(*done) != "[m0 true]" {
+			t.Errorf("%d %s: afterwards %d wait, %v, %q", tt.status, tt.answer, left, err, *done)
+		}
+	}
+}
+
 // Each of the authority's verdicts ends the waiting.
 func TestEachVerdictSettlesATurn(t *testing.T) {
 	for item, want := range map[string]error{

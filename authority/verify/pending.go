@@ -90,10 +90,12 @@ func (p *Pending) Ready() error {
 	return nil
 }
 
-// Countersign is Verifier.Countersign; where that is ErrUnavailable the turn is kept, as
-// begun now if nothing else is said, and the error is ErrWaiting. Where it cannot be
-// kept that is said too, by ErrFull or the Keeper's error: then the caller has to come
-// again. Another turn than the one that waits under the same ids is ErrConflict.
+// Countersign is Verifier.Countersign. Where there is neither a receipt nor the authority's
+// own word that there is none, because it is away, something between answered in its
+// place, or the Credential is not good, the turn is kept, as begun now if nothing else is
+// said, and the error is ErrWaiting. Where it cannot be kept that is said too, by ErrFull
+// or the Keeper's error: then the caller has to come again. Another turn than the one
+// that waits under the same ids is ErrConflict.
 func (p *Pending) Countersign(ctx context.Context, c Call, t Turn) (Countersigned, error) {
 	s, err := Served{c, t}.hashed()
 	if err != nil {
@@ -116,8 +118,13 @@ func (p *Pending) Countersign(ctx context.Context, c Call, t Turn) (Countersigne
 	}
 	s.Turn.Began = t.Began
 	got, err := p.c.Door.Countersign(ctx, c, t)
-	if !errors.Is(err, ErrUnavailable) {
+	if final(err) {
 		return got, err
+	}
+	if !errors.Is(err, ErrUnavailable) {
+		// It is told and not wrapped: who asks whether the token was refused must not
+		// hear yes of what is no verdict.
+		err = fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
 	switch kept := p.keep(ctx, id, s); {
 	case errors.Is(kept, ErrConflict):

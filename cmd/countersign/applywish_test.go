@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,7 +163,7 @@ api_keys:
 	}
 }
 
-// decideAll is an owner's yes to everything that waits.
+// decideAll is an owner's yes to everything that waits, the oldest first.
 func (b *bench) decideAll(owner uuid.UUID) {
 	b.t.Helper()
 	rules := b.Authority(nil)
@@ -181,7 +182,7 @@ func (b *bench) decideAll(owner uuid.UUID) {
 	act := func(event string) tenants.Act {
 		return tenants.Act{Brand: "harbor-hotel", By: owner, Event: event, Record: record, Now: b.Clock.Now()}
 	}
-	for _, c := range all {
+	for _, c := range slices.Backward(all) { // as they were asked for
 		if _, err := asks.For(act).Apply(b.t.Context(), rules.Editor(authority.ByMember(owner.String())), "harbor-hotel", c.ID, owner.String()); err != nil {
 			b.t.Fatalf("%s: %v", c.Kind, err)
 		}
@@ -215,6 +216,49 @@ func TestAWebhookIsToldUntilAnotherTakesOver(t *testing.T) {
 	}
 	if out := apply(""); strings.Contains(out, "waits") || b.Count(t, hook) != 0 {
 		t.Errorf("to stop waits:\n%s", out)
+	}
+}
+
+// Where all ten are on, one is off before another takes its place: at once as the
+// operator, by an owner's two words otherwise. Eleven are refused before any is made.
+func TestAFullListOfWebhooksIsChanged(t *testing.T) {
+	b, olga := trusting(t)
+	const on = `SELECT count(*) FROM webhook_endpoints WHERE enabled`
+	file := func(names ...string) string {
+		text := "brand: harbor-hotel\nwebhooks:\n"
+		for _, name := range names {
+			text += "  - {url: 'https://hotel.example/" + name + "}\n"
+		}
+		return b.file(text)
+	}
+	full := []string{"a'", "b'", "c'", "d'", "e'", "f'", "g'", "h'", "i'", "j'"}
+	operator := []string{"--yes", "--as-operator", "--master-key-file", b.keyFile}
+	apply := func(code int, names []string, flags ...string) string {
+		t.Helper()
+		out, errs := b.run(code, append([]string{"brand", "apply", "-f", file(names...)}, flags...)...)
+		return out + errs
+	}
+	apply(0, full, operator...)
+	if n := b.Count(t, on); n != 10 {
+		t.Fatalf("%d are on", n)
+	}
+	for _, step := range [][]string{
+		append([]string{"new'"}, full[1:]...),                           // left out
+		append([]string{"newer'", "new', enabled: false"}, full[1:]...), // said to be off
+		append([]string{"new'", "newer', enabled: false"}, full[1:]...), // one that is there takes over
+	} {
+		apply(0, step, operator...)
+		if again := apply(0, step, operator...); b.Count(t, on) != 10 || !strings.Contains(again, "as the file says") {
+			t.Fatalf("%q: %d are on; %s", step, b.Count(t, on), again)
+		}
+	}
+	if out := apply(1, append([]string{"k'"}, full...), operator...); b.Count(t, on) != 10 || !strings.Contains(out, "10 may be") {
+		t.Errorf("%d are on; %s", b.Count(t, on), out)
+	}
+	apply(0, full, "--yes", "--master-key-file", b.keyFile)
+	b.decideAll(olga)
+	if n := b.Count(t, on+` AND url LIKE '%/a'`); n != 1 || b.Count(t, on) != 10 {
+		t.Error("an owner's words do not change it")
 	}
 }
 

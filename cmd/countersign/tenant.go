@@ -151,12 +151,15 @@ func createBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err != nil || !owner.Secured() {
 		return errors.Join(errNoAccount, err)
 	}
-	rules := rules(pool)
+	rules, now := rules(pool), time.Now()
 	err = tenants.Create(ctx, db, tenants.NewBrand{
 		ID: draft.ID, Name: draft.Name, Organisation: draft.Organisation, Provider: cmp.Or(a.provider, hostedProvider), PublicURL: site.PublicURL,
 	}, owner.ID, func(ctx context.Context, tx pgx.Tx, brand tenants.BrandID, _ uuid.UUID, event string, detail map[string]any) error {
-		return rules.Note(ctx, tx, brand, authority.ByOperator(), event, detail)
-	}, time.Now())
+		if err := rules.Note(ctx, tx, brand, authority.ByOperator(), event, detail); err != nil {
+			return err
+		}
+		return byOperator.TellOwners(ctx, tx, brand, event, now) // who did not ask for it learns of it
+	}, now)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func TestATenantsLifeFromTheShell(t *testing.T) {
 	if n := b.Count(t, `SELECT count(*) FROM memberships m JOIN brands b ON b.id = m.brand_id WHERE b.id = 'beach' AND b.state = 'pending' AND m.person_id = $1`, olga); n != 1 {
 		t.Error("it is not hers")
 	}
+	if n := b.Count(t, `SELECT count(*) FROM notices WHERE brand_id = 'beach' AND person_id = $1 AND kind = 'brand.created' AND detail->>'asked_by' = 'operator'`, olga); n != 1 {
+		t.Errorf("%d letters tell her of it", n)
+	}
 
 	if out, _ := b.run(0, line("tenant show --brand harbor-hotel")...); !strings.Contains(out, "1, 1 owners") || !strings.Contains(out, "active") {
 		t.Errorf("%s", out)

@@ -52,6 +52,20 @@ func TestWhatIsFoundHasWords(t *testing.T) {
 			t.Errorf("nobody can say that %s is good", what)
 		}
 	}
+	// Why a network refused.
+	reasons, err := os.ReadFile("../egress/errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worded, err := os.ReadFile("causes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+)\s+=`).FindAllStringSubmatch(string(reasons), -1) {
+		if !strings.Contains(string(worded), "egress."+m[1]+",") && m[1] != "ErrForbiddenAddress" { // reads as ErrUnreachable does
+			t.Errorf("nobody can say egress.%s", m[1])
+		}
+	}
 	// Where a form is set up no mistake is left in the rules' own English.
 	for _, file := range []string{"agentendpoint", "connection", "domain", "interface", "keyring", "loginpage", "webhookset"} {
 		text, err := os.ReadFile("../" + file + ".go")
@@ -97,6 +111,10 @@ func TestTheSetUpSpeaksChinese(t *testing.T) {
 	owner.post(hotel+"domains", filled("host", "inn.example"), hotel+"domains").mustGo(hotel + "domains")
 	owner.post(hotel+"domains/inn.example/check", nil, hotel+"domains").mustGo(hotel + "domains?checked")
 	owner.open(hotel+"domains?checked").must(http.StatusOK, "主機回應 404", "沒有這筆記錄").mustNot("the host answers", "no such record")
+	// The network's own reason is in the page's language too.
+	owner.post(hotel+"domains", filled("host", nowhere), hotel+"domains").mustGo(hotel + "domains")
+	owner.post(hotel+"domains/"+nowhere+"/check", nil, hotel+"domains").mustGo(hotel + "domains?checked")
+	owner.open(hotel+"domains?checked").must(http.StatusOK, "主機沒有可連線的公開位址").mustNot("no public address")
 	if s.Count(t, `SELECT count(*) FROM login_connections WHERE brand_id = 'harbor-hotel' AND issuer = 'nonsense'`) != 0 {
 		t.Error("nonsense was kept")
 	}

@@ -87,7 +87,7 @@ func (v *visit) lacking(reason string) string {
 	case reason == "the answer breaks off":
 		return v.text("console.domains.why.broken")
 	}
-	return v.text("console.domains.why.unreachable") + " (" + reason + ")"
+	return v.text("console.domains.why.unreachable") + " (" + v.cause(reason) + ")"
 }
 
 func (v *visit) domainCard(d tenants.Domain) pages.DomainCard {

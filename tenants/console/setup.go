@@ -97,7 +97,7 @@ func (v *visit) checks(heading, lead string, lines []tenants.Line, offer func(te
 			line.What = name
 		}
 		if l.Code != "" {
-			line.Say = v.text("console.look."+l.Code, "one", l.About[0], "two", l.About[1])
+			line.Say = v.text("console.look."+l.Code, "one", v.cause(l.About[0]), "two", l.About[1])
 		}
 		if line.Say == "" {
 			line.Say, line.Lang = said(l), english

@@ -15,8 +15,12 @@ import (
 	"countersign.dev/consent/federation"
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console"
+	"countersign.dev/tenants/egress"
 	"github.com/google/uuid"
 )
+
+// nowhere is a host that the network does not reach.
+const nowhere = "nowhere.example"
 
 // outside is what the world has published: files by URL, TXT records by name.
 type outside struct {
@@ -38,6 +42,9 @@ func (o *outside) put(where map[string]string, at, text string) {
 func (o *outside) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if r.URL.Hostname() == nowhere {
+		return nil, egress.ErrUnreachable
+	}
 	body, ok := o.files[r.URL.String()]
 	status := http.StatusOK
 	if !ok {

@@ -167,7 +167,7 @@ func (v *visit) checkSupportAgent() error {
 		return err
 	}
 	if t.Wrong != "" {
-		return v.tellSupportAgent(http.StatusOK, nil, v.warning("console.supportagent.wrong", "ms", int(t.Took.Milliseconds()), "why", t.Wrong))
+		return v.tellSupportAgent(http.StatusOK, nil, v.warning("console.supportagent.wrong", "ms", int(t.Took.Milliseconds()), "why", v.cause(t.Wrong)))
 	}
 	said := v.say("console.supportagent.answered", "ms", int(t.Took.Milliseconds()))
 	const most = 300 // of what may be a long text

@@ -63,7 +63,7 @@ func (v *visit) endTrial() error {
 	}
 	view := pages.TriedView{Frame: v.frame(heading), Heading: v.say(heading), Lead: []ui.Phrase{v.say("console.tried.program", "brand", b.Name)}}
 	if t.Trouble != "" {
-		view.Notices = []ui.Notice{v.warning(troubles[t.Trouble], "why", t.Why)}
+		view.Notices = []ui.Notice{v.warning(troubles[t.Trouble], "why", v.cause(t.Why))}
 	}
 	view.Frame.Page.Languages = nil // this page is shown once
 	return v.render(http.StatusOK, pages.Tried(view))
@@ -158,7 +158,7 @@ func (v *visit) tellTried(c tenants.Connection, t tenants.Tried) error {
 		view.Claims.Rows = append(view.Claims.Rows, row)
 	}
 	if t.Trouble != "" {
-		view.Notices = []ui.Notice{v.warning(troubles[t.Trouble], "why", t.Why)}
+		view.Notices = []ui.Notice{v.warning(troubles[t.Trouble], "why", v.cause(t.Why))}
 		view.Lead = []ui.Phrase{v.say("console.tried.nothing")}
 		return v.render(http.StatusOK, pages.Tried(view))
 	}

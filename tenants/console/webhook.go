@@ -187,7 +187,7 @@ func (v *visit) deliveryRow(w tenants.Webhook, d events.Delivery) pages.Row {
 			state = v.text(one.key)
 		}
 	}
-	last, answer, note := v.text("console.delivery.untried"), "–", d.LastError
+	last, answer, note := v.text("console.delivery.untried"), "–", v.cause(d.LastError)
 	if d.LastAt != nil {
 		last = v.date(*d.LastAt)
 	}
