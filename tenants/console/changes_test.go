@@ -201,7 +201,7 @@ func TestAnOwnerApprovesMembers(t *testing.T) {
 	invite := ask(s.asks.AskInvitation(t.Context(), s.program(), "harbor-hotel", "Sami@example.com", tenants.Support, "abcdefghijkl", "api"))
 	demote := ask(s.asks.AskRole(t.Context(), s.program(), "harbor-hotel", self, tenants.Viewer, "abcdefghijkl", "api"))
 	remove := ask(s.asks.AskRemoval(t.Context(), s.program(), "harbor-hotel", self, "abcdefghijkl", "api"))
-	owner.open(at).must(http.StatusOK, "Invite somebody", "sami@example.com", "support", "Another role for a member", "Remove a member")
+	owner.open(at).must(http.StatusOK, "Invite somebody", "sami@example.com", "Support", "Another role for a member", "Remove a member")
 
 	p := owner.post(invite, nil, at)
 	p.mustGo(at + "?applied")

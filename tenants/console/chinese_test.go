@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign.dev/tenants"
 	"countersign.dev/web/i18n"
 )
 
@@ -115,6 +116,17 @@ func TestTheSetUpSpeaksChinese(t *testing.T) {
 	owner.post(hotel+"domains", filled("host", nowhere), hotel+"domains").mustGo(hotel + "domains")
 	owner.post(hotel+"domains/"+nowhere+"/check", nil, hotel+"domains").mustGo(hotel + "domains?checked")
 	owner.open(hotel+"domains?checked").must(http.StatusOK, "主機沒有可連線的公開位址").mustNot("no public address")
+	// What waits says in words what would be, and what programs call it.
+	d := tenants.WebhookDraft{URL: "https://hotel.example/hook", Events: []string{"grant.revoked", "grant.created"}, Format: tenants.FormatSET}
+	if _, err := s.asks.AskWebhook(t.Context(), s.program(), tenants.Site{PublicURL: origin}, "harbor-hotel", d, "abcdefghijkl", "api"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.asks.AskInvitation(t.Context(), s.program(), "harbor-hotel", "sami@example.com", tenants.Support, "abcdefghijkl", "api"); err != nil {
+		t.Fatal(err)
+	}
+	s.askKey(t)
+	owner.open(hotel+"changes").must(http.StatusOK, "grant.revoked – 停止助理；grant.created", "格式", "事件", "位址", "introspect – ", "權限").
+		mustNot(`[&#34;grant`, "<bdi>url</bdi>", "<bdi>events</bdi>", "<bdi>format</bdi>", "<bdi>rights</bdi>", "<bdi>name</bdi>", `>support<`, "目前</th>")
 	if s.Count(t, `SELECT count(*) FROM login_connections WHERE brand_id = 'harbor-hotel' AND issuer = 'nonsense'`) != 0 {
 		t.Error("nonsense was kept")
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign.dev/tenants"
@@ -247,13 +248,52 @@ func (v *visit) moveInterface() error {
 	return v.made("interface?moved")
 }
 
-// diff words a change, field by field, in a steady order.
+// diff words a change, field by field, in a steady order. Where nothing was, or nothing
+// will be, there is no column of dashes for it.
 func (v *visit) diff(all map[string]tenants.Difference) pages.Diff {
 	d := pages.Diff{Head: [3]string{v.text("console.diff.what"), v.text("console.diff.before"), v.text("console.diff.after")}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		d.Rows = append(d.Rows, pages.DiffRow{Field: v.fieldName(name), Before: plain(all[name].Before), After: plain(all[name].After)})
+		before, worded := v.value(name, all[name].Before)
+		after, too := v.value(name, all[name].After)
+		d.Before, d.After = d.Before || before != plain(nil), d.After || after != plain(nil)
+		d.Rows = append(d.Rows, pages.DiffRow{Field: v.fieldName(name), Before: before, After: after, Worded: worded || too})
+	}
+	if !d.Before && !d.After {
+		d.After = true
 	}
 	return d
+}
+
+// valueWords begin the keys of what a field can hold, where that has words.
+var valueWords = map[string]string{
+	"role": "console.role.", "impact": "console.perm.impact.", "agents": "console.rule.", "mode": "console.way.",
+	"rights": "console.apikeys.right.", "format": "console.webhook.format.", "events": "console.event.",
+	"state": "console.pending.state.", "proven": "console.pending.proven.",
+}
+
+// value writes what a field holds for people, and reports whether these are words.
+func (v *visit) value(field string, value any) (text string, worded bool) {
+	prefix, hasWords := valueWords[field]
+	many, ok := value.([]any)
+	if !ok {
+		text = plain(value)
+		if words := v.text(prefix + text); hasWords && words != "" {
+			return words, true
+		}
+		return text, false
+	}
+	var each []string
+	for _, one := range many { // each by its name too, as programs know it
+		text := plain(one)
+		if words := v.text(prefix + text); hasWords && words != "" {
+			text, worded = text+" – "+words, true
+		}
+		each = append(each, text)
+	}
+	if len(each) == 0 {
+		return plain(nil), false
+	}
+	return strings.Join(each, v.text("console.diff.and")), worded
 }
 
 // plain writes a value of JSON for people; nothing is a dash.

@@ -46,6 +46,8 @@ var fieldNames = map[string]string{
 	"impact": "console.pending.field.impact", "follows": "console.pending.field.follows", "key": "console.pending.field.key",
 	"state": "console.pending.field.state", "agents": "console.pending.field.agents", "webhook": "console.pending.field.webhook",
 	"brand": "console.field.id", "organisation": "console.field.organisation", "email": "console.members.who", "role": "console.members.role",
+	"url": "console.webhooks.url", "events": "console.webhooks.events", "format": "console.webhook.format",
+	"name": "console.pending.field.name", "rights": "console.apikeys.rights", "kind": "console.pending.field.kind",
 	"prompt": "console.connect.prompt", "max_age": "console.connect.age",
 }
 

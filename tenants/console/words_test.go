@@ -94,7 +94,7 @@ func TestTheDashboardHasItsWords(t *testing.T) {
 		if base, tail := key[:strings.LastIndex(key, ".")+1], key[strings.LastIndex(key, ".")+1:]; slices.Contains([]string{"hint", "what", "needs"}, tail) && said(strings.TrimSuffix(base, ".")) {
 			continue
 		}
-		made := regexp.MustCompile(`^console\.(role|trouble|event|mail|actor|link|member|todo|problem\.empty|field|set|mistake|look|perm|rule|judge|supportagent)\.`)
+		made := regexp.MustCompile(`^console\.(role|trouble|event|mail|actor|link|member|todo|problem\.empty|field|set|mistake|look|perm|rule|judge|supportagent|pending\.state|pending\.proven)\.`)
 		if strings.HasPrefix(key, "console.") && !made.MatchString(key) && !strings.Contains(source.String(), `"`+key+`"`) {
 			t.Errorf("nobody says %s", key)
 		}

@@ -49,12 +49,27 @@ type Drop struct {
 }
 
 // A DiffRow is one thing before and after a change.
-type DiffRow struct{ Field, Before, After string }
+type DiffRow struct {
+	Field, Before, After string
+	Worded               bool // in words, and not as it is typed
+}
 
 // A Diff is a change as somebody reads it.
 type Diff struct {
-	Head [3]string
-	Rows []DiffRow
+	Head          [3]string
+	Before, After bool // which of the two is shown
+	Rows          []DiffRow
+}
+
+func (d Diff) heads() []string {
+	out := d.Head[:1:1]
+	if d.Before {
+		out = append(out, d.Head[1])
+	}
+	if d.After {
+		out = append(out, d.Head[2])
+	}
+	return out
 }
 
 // DomainsView lists the Brand's domains.
