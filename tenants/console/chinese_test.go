@@ -99,7 +99,7 @@ func TestTheSetUpSpeaksChinese(t *testing.T) {
 	}{
 		{"a host that is none", owner.post(hotel+"domains", filled("host", "10.0.0.1"), hotel+"domains"), 422, []string{"這不是主機名稱"}},
 		{"an interface with a slash too much", owner.open(move("fronted", "https://hotel.example/a2a/")), 422, []string{"請移除結尾的斜線"}},
-		{"a login at no provider", owner.post(hotel+"login", draftFor("nonsense", "subject_claim", "email"), hotel+"login"), 422, []string{"這不是發行者網址", "電子郵件地址日後可能屬於別人"}},
+		{"a login at no provider", owner.post(hotel+"login", draftFor("nonsense", "subject_claim", "email"), hotel+"login"), 422, []string{"這不是簽發者網址", "電子郵件地址日後可能屬於別人"}},
 		{"a webhook nobody calls", owner.post(hotel+"webhooks", filled("url", "http://hotel.example/hook"), hotel+"webhooks"), 422, []string{"我們不會呼叫這個位址"}},
 		{"a key without rights", owner.post(hotel+"api-keys", filled("name", "x"), hotel+"api-keys"), 422, []string{"請至少勾選一項權限"}},
 		{"a provider that spells itself otherwise", owner.post(hotel+"login/look", draftFor(idp.Issuer()+"/"), hotel+"login"), 200, []string{"請採用服務商的寫法", "可用的金鑰"}},
