@@ -11,9 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostDiscovered bounds how many rows strangers can make us keep.
-const mostDiscovered = 10_000
-
 // At tells who made the pa-jwt that was shown at the Brand: at an open one that may
 // be a stranger (M2).
 func (v *Verifier) At(ctx context.Context, brand *tenants.Brand, text string) (Caller, error) {
@@ -41,6 +38,7 @@ func (v *Verifier) Meet(ctx context.Context, at tenants.BrandID, text, audience 
 	if err != nil {
 		return Caller{}, fmt.Errorf("meet agent: %w", err)
 	}
+	v.came(ctx, said.issuer)
 	return said.caller(), nil
 }
 
@@ -155,11 +153,12 @@ func hostName(issuer string) string {
 // Whom the operator registered, disabled or refused stays as the operator said.
 func (r *Registry) discovered(ctx context.Context, at tenants.BrandID, a Agent) error {
 	const q = `
-		INSERT INTO agents AS a (issuer, jwks_uri, name, enabled, discovered, created_at, updated_at)
-		SELECT @issuer, @jwks_uri, @name, true, true, @now, @now
+		INSERT INTO agents AS a (issuer, jwks_uri, name, enabled, discovered, created_at, updated_at, came_at, site)
+		SELECT @issuer, @jwks_uri, @name, true, true, @now, @now, @now, @site
 		 WHERE NOT EXISTS (SELECT FROM agent_applications WHERE issuer = @issuer AND state = 'rejected')
 		   AND (EXISTS (SELECT FROM agents WHERE issuer = @issuer)
-		        OR (SELECT count(*) FROM agents WHERE discovered) < @most)
+		        OR (SELECT count(*) FROM agents WHERE discovered) < @most
+		       AND (SELECT count(*) FROM agents WHERE discovered AND site = @site) < @most_of_site)
 		ON CONFLICT (issuer) DO UPDATE SET jwks_uri = excluded.jwks_uri, updated_at = excluded.updated_at
 		 WHERE a.discovered AND a.enabled AND a.jwks_uri <> excluded.jwks_uri
 		RETURNING xmax = 0`
@@ -167,7 +166,8 @@ func (r *Registry) discovered(ctx context.Context, at tenants.BrandID, a Agent) 
 	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
 		var fresh bool
 		err := tx.QueryRow(ctx, q, pgx.NamedArgs{
-			"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "now": r.now(), "most": mostDiscovered,
+			"issuer": a.Issuer, "jwks_uri": a.JWKSURI, "name": a.Name, "now": r.now(),
+			"most": mostDiscovered, "site": siteOf(a.Issuer), "most_of_site": mostOfSite,
 		}).Scan(&fresh)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows): // known as it is, or not wanted

@@ -29,6 +29,7 @@ type Agent struct {
 	Discovered bool      `db:"discovered"`
 	CreatedAt  time.Time `db:"created_at"` // set by the Registry
 	UpdatedAt  time.Time `db:"updated_at"` // set by the Registry
+	CameAt     time.Time `db:"came_at"`    // of a discovered one: when it last proved who it is, to the hour
 }
 
 // RegistryConfig is what a Registry needs.
@@ -156,7 +157,7 @@ func (r *Registry) SetEnabled(ctx context.Context, issuer string, enabled bool) 
 // Find returns the agent with that issuer, or ErrNotRegistered.
 func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at,
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at, came_at,
 		       coalesce((SELECT hash FROM agent_logos l WHERE l.issuer = agents.issuer), '') AS logo
 		  FROM agents WHERE issuer = @issuer`
 	rows, err := r.db.Query(ctx, q, pgx.NamedArgs{"issuer": issuer})
@@ -176,7 +177,7 @@ func (r *Registry) Find(ctx context.Context, issuer string) (Agent, error) {
 // List returns all agents, ordered by issuer.
 func (r *Registry) List(ctx context.Context) ([]Agent, error) {
 	const q = `
-		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at,
+		SELECT issuer, jwks_uri, name, enabled, test, contact, discovered, created_at, updated_at, came_at,
 		       coalesce((SELECT hash FROM agent_logos l WHERE l.issuer = agents.issuer), '') AS logo
 		  FROM agents ORDER BY issuer`
 	rows, err := r.db.Query(ctx, q)

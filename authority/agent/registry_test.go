@@ -96,7 +96,7 @@ func TestRegisteringAgainReplaces(t *testing.T) {
 	if !got.CreatedAt.Equal(began) || !got.UpdatedAt.Equal(began.Add(time.Second)) {
 		t.Errorf("created %s, updated %s", got.CreatedAt, got.UpdatedAt)
 	}
-	got.CreatedAt, got.UpdatedAt = second.CreatedAt, second.UpdatedAt
+	got.CreatedAt, got.UpdatedAt, got.CameAt = second.CreatedAt, second.UpdatedAt, second.CameAt
 	if diff := cmp.Diff(second, got); diff != "" {
 		t.Error(diff)
 	}

@@ -47,7 +47,12 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{clock: newClock(), pool: pgtest.New(t).App(t)}
+	return newWorldIn(t, pgtest.New(t))
+}
+
+func newWorldIn(t testing.TB, db *pgtest.DB) *world {
+	t.Helper()
+	w := &world{clock: newClock(), pool: db.App(t)}
 	w.registry = w.newRegistry()
 	w.metrics = prometheus.NewRegistry()
 	w.verifier = w.newVerifier(w.registry, w.metrics)

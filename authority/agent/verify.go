@@ -81,7 +81,16 @@ func (v *Verifier) Verify(ctx context.Context, text, audience string) (Caller, e
 	if err != nil {
 		return Caller{}, fmt.Errorf("verify pa-jwt: %w", err)
 	}
+	v.came(ctx, said.issuer)
 	return said.caller(), nil
+}
+
+// came has the registry know that the agent is still there. That this fails keeps
+// nobody out: it is written down at the next call.
+func (v *Verifier) came(ctx context.Context, issuer string) {
+	if err := v.registry.came(ctx, issuer); err != nil && ctx.Err() == nil {
+		v.log.WarnContext(ctx, "a visit was not taken down", "agent", issuer, "error", err)
+	}
 }
 
 func (v *Verifier) verify(ctx context.Context, text, audience string) (claims, string, error) {
