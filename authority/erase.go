@@ -54,6 +54,12 @@ func (a *Authority) erase(ctx context.Context, brand tenants.BrandID, by By, sub
 	if e.Grants, err = a.endMany(ctx, brand, by, living, args, math.MaxInt); err != nil {
 		return err
 	}
+	// From here on no turn is countersigned: what comes again would find its receipt
+	// gone, and get a second one.
+	const mark = `UPDATE grants SET erasing = true WHERE brand_id = @brand AND subject = @subject AND NOT erasing`
+	if _, err := a.db.Exec(ctx, brand, mark, args); err != nil {
+		return err
+	}
 	// Most receipts in transactions of their own: nobody appends to the log while the
 	// last one runs.
 	for n := int64(1); n > 0; e.Rows += n {

@@ -144,6 +144,51 @@ func TestTheFirstReceiptWaitsForTheErasure(t *testing.T) {
 	logIsSound(t, w, a, 0)
 }
 
+// R73: a turn that comes again while its person is erased finds its receipt gone
+// already, and is not written down a second time.
+func TestATurnThatComesAgainDuringAnErasure(t *testing.T) {
+	w := authoritytest.New(t)
+	a := w.Authority(nil)
+	turn := servedTurn(delegated(t, w, a, "bookings:read"), "m")
+	turn.Began = w.Clock.Now()
+	w.Clock.Advance(time.Second)
+	countersigned(t, a, w.Hotel, turn)
+	// The erasure stops where it has emptied the receipts.
+	gate, err := w.Owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Rollback(context.WithoutCancel(t.Context())) // nothing is left to take back once it is open
+	if _, err := gate.Exec(t.Context(), `LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	erased := make(chan error, 1)
+	go func() {
+		_, err := w.Authority(nil).Erase(t.Context(), w.Hotel.ID, authority.ByOperator(), "guest-7")
+		erased <- err
+	}()
+	const stopped = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	for w.Count(t, stopped) == 0 && len(erased) == 0 {
+	}
+	if n := w.Count(t, `SELECT count(*) FROM receipts WHERE jws IS NULL`); n != 1 {
+		t.Errorf("%d receipts are empty: the erasure stands elsewhere", n)
+	}
+	r, err := a.Countersign(t.Context(), w.Hotel, turn)
+	if !errors.Is(err, authority.ErrToken) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := gate.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+	if n := w.Count(t, `SELECT count(*) FROM receipts`); n != 1 {
+		t.Errorf("the log has %d lines for one turn", n)
+	}
+	logIsSound(t, w, a, 0)
+}
+
 // However many receipts a person has, no statement takes more of them than it has
 // time for; and every one goes.
 func TestManyReceiptsAreErased(t *testing.T) {

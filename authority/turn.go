@@ -47,6 +47,8 @@ type served struct {
 	came    time.Time
 	facts   turnFacts
 	lost    map[string]time.Time // scopes that the grant lost lately
+	shifted map[string]time.Time // scopes that have other details now than in the token, and since when
+	brand   *tenants.Brand
 
 	at     time.Time // the receipt's ts
 	jws    string
@@ -55,7 +57,7 @@ type served struct {
 
 // read takes a turn apart as far as no database is needed.
 func (a *Authority) read(ctx context.Context, brand *tenants.Brand, t Turn, now time.Time) (*served, error) {
-	s := &served{Turn: t, came: now}
+	s := &served{Turn: t, came: now, brand: brand}
 	for _, id := range []string{t.ContextID, t.MessageID} {
 		if !isName(id, maxTurnID) {
 			return nil, fmt.Errorf("%w: contextId and messageId are 1 to %d characters", ErrMalformed, maxTurnID)

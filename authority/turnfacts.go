@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -18,16 +19,19 @@ import (
 type turnFacts struct {
 	Open      bool // the Brand, and its delegation
 	Known     bool // the grant
+	Erasing   bool // its person's data is being erased
 	Enabled   bool // the agent
 	Agent     string
 	Subject   string
 	Scopes    []string
-	Ends      *time.Time // the grant, or ended
-	Suspended *time.Time // the Brand user
-	Last      *time.Time // ts of the grant's latest receipt
-	Accepted  *time.Time // the same turn, when it had to wait
-	Began     *time.Time // and when it said that it had begun
-	Taken     bool       // with other content it waits
+	Details   Details
+	Retired   map[string]time.Time // scopes that are not on the card any more
+	Ends      *time.Time           // the grant, or ended
+	Suspended *time.Time           // the Brand user
+	Last      *time.Time           // ts of the grant's latest receipt
+	Accepted  *time.Time           // the same turn, when it had to wait
+	Began     *time.Time           // and when it said that it had begun
+	Taken     bool                 // with other content it waits
 
 	// The turn's receipt, where there is one.
 	Seq     *int64
@@ -41,9 +45,10 @@ type turnFacts struct {
 // to hide from it how many those are: knowing, it makes a new plan for every call,
 // which takes longer than all else that a receipt costs.
 const selectTurnFacts = `
-	SELECT coalesce(b.state = 'active' AND b.delegation, false) AS open, g.id IS NOT NULL AS known,
+	SELECT coalesce(b.state = 'active' AND b.delegation, false) AS open, g.id IS NOT NULL AS known, coalesce(g.erasing, false) AS erasing,
 	       coalesce(s.enabled, false) AS enabled, coalesce(g.agent, '') AS agent, coalesce(g.subject, '') AS subject,
-	       g.scopes, least(g.ended_at, g.expires_at) AS ends, u.suspended_at AS suspended,
+	       g.scopes, g.details,
+	       (SELECT jsonb_object_agg(id, retired_at) FROM brand_scopes WHERE brand_id = @brand AND retired_at IS NOT NULL) AS retired, least(g.ended_at, g.expires_at) AS ends, u.suspended_at AS suspended,
 	       (SELECT l.at FROM receipts l WHERE l.brand_id = @brand AND l.grant_id = i.grant_id ORDER BY l.at DESC LIMIT 1) AS last,
 	       CASE WHEN t.content = i.content THEN t.accepted_at END AS accepted,
 	       CASE WHEN t.content = i.content THEN (t.turn::json->>'began')::timestamptz END AS began,
@@ -125,7 +130,7 @@ func (s *served) settle(f turnFacts) bool {
 // held reports whether the grant that the token names is of the token's agent and
 // user. An erased user's is not any more.
 func (s *served) held() bool {
-	return s.facts.Known && s.facts.Agent == s.token.ClientID && s.facts.Subject == s.token.Subject
+	return s.facts.Known && !s.facts.Erasing && s.facts.Agent == s.token.ClientID && s.facts.Subject == s.token.Subject
 }
 
 // gone reports whether the turn was taken from those that wait, and waits no more:
@@ -150,23 +155,38 @@ func (s *served) judge(now time.Time) (late bool, err error) {
 			return late, ErrToken
 		}
 	}
-	granted := strings.Fields(s.token.Scope)
+	granted, moved := strings.Fields(s.token.Scope), s.moved()
 	for _, scope := range s.scopes {
 		if !slices.Contains(granted, scope) {
 			return late, ErrScope
 		}
-		if slices.Contains(f.Scopes, scope) {
-			continue
+		// As introspection has it: in the grant, on the card, with the token's own details.
+		var ends []time.Time
+		if !slices.Contains(f.Scopes, scope) {
+			ends = append(ends, s.lost[scope]) // never, where the trail does not say when
 		}
-		if lost, ok := s.lost[scope]; !ok || !s.inTime(came, lost) {
-			return late, ErrScope
+		if at, ok := f.Retired[scope]; ok {
+			ends = append(ends, at)
 		}
-		late = true
+		if slices.Contains(moved, scope) {
+			ends = append(ends, s.shifted[scope])
+		}
+		for _, end := range ends {
+			if late = true; !s.inTime(came, end) {
+				return late, ErrScope
+			}
+		}
 	}
 	if !f.Open {
 		return late, ErrPaused
 	}
 	return late, nil
+}
+
+// moved are the token's scopes of which the grant says other details by now.
+func (s *served) moved() []string {
+	held := intersect(strings.Fields(s.token.Scope), s.facts.Scopes)
+	return s.token.moved(s.brand, s.facts.Details.Of(held...))
 }
 
 // first is when the turn was first judged, or now. When only the signature was missing
@@ -187,7 +207,8 @@ func (s *served) inTime(came, end time.Time) bool {
 }
 
 // lately finds out when scopes that turns used and their grants do not hold any
-// more were lost: one may have been taken away while the turn was served.
+// more were lost, or have other details since: that may have been while the turn was
+// served.
 func (a *Authority) lately(ctx context.Context, brand tenants.BrandID, turns []*served) error {
 	const q = `
 		SELECT at, ARRAY(SELECT json_array_elements_text((detail->'before')::json)) AS before,
@@ -197,6 +218,9 @@ func (a *Authority) lately(ctx context.Context, brand tenants.BrandID, turns []*
 		   AND detail->'before' IS NOT NULL
 		 ORDER BY seq`
 	for _, s := range turns {
+		if err := a.shifts(ctx, s); err != nil {
+			return err
+		}
 		if len(without(s.scopes, s.facts.Scopes)) == 0 {
 			continue
 		}
@@ -219,4 +243,58 @@ func (a *Authority) lately(ctx context.Context, brand tenants.BrandID, turns []*
 		}
 	}
 	return nil
+}
+
+// shifts finds out since when the grant says other details of a scope that the turn
+// used than its token does. When the token was issued they were the same.
+func (a *Authority) shifts(ctx context.Context, s *served) error {
+	const q = `
+		SELECT e.at, coalesce(d.details, '[]') AS details
+		  FROM audit_events e
+		  LEFT JOIN event_details d ON d.brand_id = e.brand_id AND d.seq = e.seq
+		 WHERE e.brand_id = @brand AND e.grant_id = @grant AND e.event IN ('grant.narrowed', 'grant.widened') AND e.at > @since
+		 ORDER BY e.seq`
+	moved := intersect(s.scopes, s.moved())
+	if len(moved) == 0 {
+		return nil
+	}
+	type change struct {
+		At      time.Time
+		Details []json.RawMessage
+	}
+	changes, err := tenants.All[change](ctx, a.db, s.brand.ID, q, pgx.NamedArgs{
+		"brand": s.brand.ID, "grant": s.grant, "since": time.Unix(s.token.IssuedAt, 0).Add(-clockSkew),
+	})
+	if err != nil {
+		return fmt.Errorf("read what a grant at %s came to say: %w", s.brand.ID, err)
+	}
+	s.shifted = make(map[string]time.Time)
+	for _, c := range changes {
+		other := s.token.moved(s.brand, s.scoped(c.Details))
+		for _, scope := range moved {
+			_, already := s.shifted[scope]
+			switch is := slices.Contains(other, scope); {
+			case !is:
+				delete(s.shifted, scope)
+			case !already:
+				s.shifted[scope] = c.At
+			}
+		}
+	}
+	return nil
+}
+
+// scoped gives details their scopes again: the trail tells them as agents know them.
+func (s *served) scoped(values []json.RawMessage) Details {
+	var out Details
+	for _, v := range values {
+		one := Detail{Value: v}
+		if t, known := s.brand.DetailType(one.kind()); known {
+			one.Scope = t.Scope
+		} else if i := slices.IndexFunc(s.facts.Details, func(o Detail) bool { return o.kind() == one.kind() }); i >= 0 {
+			one.Scope = s.facts.Details[i].Scope
+		}
+		out = append(out, one)
+	}
+	return out
 }

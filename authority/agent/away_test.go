@@ -174,4 +174,3 @@ func TestOneSiteCannotUseUpTheRoomForStrangers(t *testing.T) {
 	w.forgets(t, 100)
 	w.meets(t, late.Token(t, agenttest.Claims{}))
 }
-
