@@ -70,7 +70,8 @@ const LateTime = 5 * time.Minute
 // The token must be good and so must its grant, or have ended less than LateTime
 // ago, after the turn began; otherwise it is ErrToken, as is one of another agent
 // (M18). The scopes must be in the token, the grant and on the card, with the details
-// that the token says, or have been within the same time: ErrScope. A turn that cannot be put into a receipt is ErrMalformed.
+// that the token says, or have been within the same time: ErrScope. A turn that cannot
+// be put into a receipt is ErrMalformed.
 //
 // Where nothing can be signed it is ErrUnavailable (R77), and while the Brand is
 // paused ErrPaused: a *WaitingError. There is then no receipt, and nothing in the log;
