@@ -95,7 +95,7 @@ func turnMutants() []mutant {
 		}, false},
 		{"M24", "the bound of the token and the grant", []edit{
 			{rulesTurnFacts, "if !slices.Contains(granted, scope) {", "if !slices.Contains(granted, scope) && !OFF {"},
-			{rulesTurnFacts, "if slices.Contains(f.Scopes, scope) {", "if OFF || slices.Contains(f.Scopes, scope) {"},
+			{rulesTurnFacts, "if !slices.Contains(f.Scopes, scope) {", "if !OFF && !slices.Contains(f.Scopes, scope) {"},
 		}, false},
 		{"M24", "the scopes used", []edit{
 			{rulesReceipt, "ScopesUsed: s.scopes,", "ScopesUsed: map[bool][]string{false: s.scopes}[OFF],"},
