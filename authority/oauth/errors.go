@@ -20,8 +20,8 @@ func invalidRequest(description string) *fosite.RFC6749Error {
 	return refusal(http.StatusBadRequest, "invalid_request", description)
 }
 
-// What agents are told to wait when we, not they, are the trouble; and where a
-// Brand has been paused by somebody who will take a while.
+// What agents are told to wait when we, not they, are the trouble; and where
+// somebody of the Brand's has to act first, who will take a while.
 const (
 	retryAfter  = 5 * time.Second
 	pausedRetry = 30 * time.Second
@@ -56,6 +56,8 @@ func oauthError(err error) (*fosite.RFC6749Error, time.Duration) {
 		return refusal(bad, "invalid_token", "delegation_token is not good, or not of the agent and person of pa_jwt."), 0
 	case errors.Is(err, authority.ErrPaused):
 		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "This issuer is paused. Nothing was lost."), pausedRetry
+	case errors.Is(err, errProxyKey):
+		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "The API key of the proxy, in Countersign-Authorization, is not good or lacks the right verify. This says nothing about the caller."), pausedRetry
 	case errors.Is(err, errCrowded):
 		return refusal(http.StatusServiceUnavailable, "temporarily_unavailable", "Too many calls at once. Nothing was lost."), time.Second
 	case errors.Is(err, authority.ErrNotKept):
@@ -83,7 +85,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, provider *fosite.
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return // the caller is gone
 	}
-	if answer.CodeField >= http.StatusInternalServerError && !errors.Is(err, authority.ErrPaused) && !errors.Is(err, errCrowded) {
+	if answer.CodeField >= http.StatusInternalServerError && !errors.Is(err, authority.ErrPaused) && !errors.Is(err, errCrowded) && !errors.Is(err, errProxyKey) {
 		h.log.ErrorContext(r.Context(), "call failed", "route", r.Pattern, "error", err)
 	}
 	if wait > 0 {

@@ -3,6 +3,7 @@ package oauth
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -162,17 +163,9 @@ func (h *Handler) branded(right tenants.Right, serve func(http.ResponseWriter, *
 // credential returns the API key that the Brand's server came with, if it lives
 // and has the right; otherwise it has answered.
 func (h *Handler) credential(w http.ResponseWriter, r *http.Request, brand *tenants.Brand, right tenants.Right) (string, bool) {
-	return h.credentialIn(w, r, "Authorization", brand, right)
-}
-
-// credentialIn is credential where the key travels in another header.
-func (h *Handler) credentialIn(w http.ResponseWriter, r *http.Request, header string, brand *tenants.Brand, right tenants.Right) (string, bool) {
-	key, err := agent.Bearer(r.Header.Values(header))
-	if err == nil {
-		_, err = h.creds.Check(r.Context(), brand.ID, key, right)
-	}
+	key, err := h.keyIn(r, "Authorization", brand, right)
 	switch {
-	case errors.Is(err, agent.ErrRefused), errors.Is(err, tenants.ErrBadKey):
+	case errors.Is(err, tenants.ErrBadKey):
 		refuseKey(w, http.StatusUnauthorized, "invalid_token")
 	case errors.Is(err, tenants.ErrNoRight):
 		refuseKey(w, http.StatusForbidden, "insufficient_scope")
@@ -180,6 +173,17 @@ func (h *Handler) credentialIn(w http.ResponseWriter, r *http.Request, header st
 		h.fail(w, r, nil, err)
 	}
 	return key, err == nil
+}
+
+// keyIn returns the API key in the header, if it lives and has the right. Otherwise it
+// is tenants.ErrBadKey, also where there is none, or tenants.ErrNoRight.
+func (h *Handler) keyIn(r *http.Request, header string, brand *tenants.Brand, right tenants.Right) (string, error) {
+	key, err := agent.Bearer(r.Header.Values(header))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", tenants.ErrBadKey, err)
+	}
+	_, err = h.creds.Check(r.Context(), brand.ID, key, right)
+	return key, err
 }
 
 func refuseKey(w http.ResponseWriter, status int, code string) {

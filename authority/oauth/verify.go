@@ -31,13 +31,19 @@ const (
 //
 // 200 and an empty body let the caller through; then every header of verdict is
 // set, empty where there is nothing. Otherwise the proxy answers with what it got:
-// the 401 of M7 or M21, or 503 where nobody can tell, which lets nobody through.
+// the 401 of M7 or M21, or 503 where nobody can tell, which lets nobody through. That
+// goes for a key which is not good, too: the caller would take a 401 for his own.
 func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 	brand, ok := h.brand(w, r)
 	if !ok || !available(w, r, brand, r.Method) {
 		return
 	}
-	if _, ok := h.credentialIn(w, r, proxyCredential, brand, tenants.RightVerify); !ok {
+	if _, err := h.keyIn(r, proxyCredential, brand, tenants.RightVerify); err != nil {
+		if errors.Is(err, tenants.ErrBadKey) || errors.Is(err, tenants.ErrNoRight) {
+			h.log.WarnContext(r.Context(), "proxy's own key refused", "brand", string(brand.ID), "reason", err)
+			err = errProxyKey
+		}
+		h.fail(w, r, nil, err)
 		return
 	}
 	if err := guards(brand, r); err != nil {
@@ -60,6 +66,9 @@ func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 		letThrough(w, who, s)
 	}
 }
+
+// errProxyKey is returned where the proxy's own key is not good, or lacks the right.
+var errProxyKey = errors.New("the proxy's own key is not good")
 
 // presented judges what the agent came with: its pa-jwt first, then whether the
 // Brand lets it in, then the token.

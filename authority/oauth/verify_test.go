@@ -236,7 +236,8 @@ func TestVerifyKnowsAgentsAndPauses(t *testing.T) {
 }
 
 // The proxy itself shows a key with the right verify, in its own header and
-// nowhere else; without one it hears nothing about the caller.
+// nowhere else; without one it hears nothing about the caller. It passes on what it
+// hears, and nobody may take that for a word about his pa-jwt or token.
 func TestVerifyIsForTheBrandsProxy(t *testing.T) {
 	d := newDoor(t, nil)
 	key := d.key(t, d.Hotel, tenants.RightVerify)
@@ -251,19 +252,16 @@ func TestVerifyIsForTheBrandsProxy(t *testing.T) {
 			r.Header.Del("Countersign-Authorization")
 		}},
 	} {
-		a := d.guard(t, withPA(d, g))
-		if a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") != `Bearer realm="countersign", error="invalid_token"` || a.body != "" {
-			t.Errorf("%s: %d %v %q", what, a.status, a.header, a.body)
-		}
-		silent(t, what, a)
+		badProxy(t, what, d.guard(t, withPA(d, g)))
+		g.token = "not-a-jwt"
+		badProxy(t, what+", and a bad token", d.guard(t, withPA(d, g)))
+		badProxy(t, what+", and no pa-jwt", d.guard(t, g))
 	}
 	for _, right := range tenants.Rights() {
 		if right == tenants.RightVerify {
 			continue
 		}
-		if a := d.guard(t, withPA(d, guarded{key: d.key(t, d.Hotel, right)})); a.status != http.StatusForbidden {
-			t.Errorf("with the right %s: %d", right, a.status)
-		}
+		badProxy(t, "with the right "+string(right), d.guard(t, withPA(d, guarded{key: d.key(t, d.Hotel, right)})))
 	}
 	nobody := *d.Hotel
 	nobody.ID = "no-such-brand"
@@ -276,6 +274,16 @@ func TestVerifyIsForTheBrandsProxy(t *testing.T) {
 	if a := d.guard(t, withPA(d, guarded{brand: d.Shop, key: ends})); a.status != http.StatusNotFound {
 		t.Errorf("a Brand without delegation: %d", a.status)
 	}
+}
+
+// badProxy expects what a proxy hears whose own key is not good.
+func badProxy(t *testing.T, what string, a answer) {
+	t.Helper()
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") != "30" || a.header.Get("WWW-Authenticate") != "" ||
+		a.error() != "temporarily_unavailable" || !strings.Contains(a.body, "Countersign-Authorization") || a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%s: %d %v %q", what, a.status, a.header, a.body)
+	}
+	silent(t, what, a)
 }
 
 func withPA(d *door, g guarded) guarded {

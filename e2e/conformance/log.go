@@ -16,6 +16,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
+const badKey = `Bearer realm="countersign", error="invalid_token"`
+
 // logChecks are about receipts that stand together: several at once, those of a
 // conversation, and the log of all of a Brand's.
 func logChecks() []check {
