@@ -71,6 +71,29 @@ func forged() string {
 	return all.String()
 }
 
+// hopByHop are headers by which a caller would have a proxy take out what it has set
+// itself (RFC 9110 §7.6.1), or leave HTTP.
+func hopByHop() map[string]string {
+	all := map[string]string{
+		"an upgrade":                 "Connection: close, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+		"every other hop-by-hop one": "",
+	}
+	names := []string{"Authorization", "X-A2A-User-Delegation"}
+	for _, name := range identity {
+		names = append(names, "Countersign-"+name)
+	}
+	list := strings.Join(names, ", ")
+	for _, name := range append(names, list) {
+		all["Connection: "+name] = "Connection: close, " + name + "\r\n"
+		all["connection: "+name] = "connection: " + strings.ToLower(name) + "\r\n"
+		all["Connection: "+name+", behind another"] = "Connection: close\r\nConnection: " + name + "\r\n"
+	}
+	for _, other := range []string{"Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Upgrade"} {
+		all["every other hop-by-hop one"] += other + ": " + list + "\r\n"
+	}
+	return all
+}
+
 // send sends a call byte for byte, as no client library would.
 func send(t *testing.T, front, path, heads string) *http.Response {
 	t.Helper()
@@ -80,7 +103,10 @@ func send(t *testing.T, front, path, heads string) *http.Response {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	const body = `{"message":"hello"}`
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/a2a+json\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s",
+	if !strings.Contains(heads, "Connection: close") {
+		heads += "Connection: close\r\n"
+	}
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/a2a+json\r\nContent-Length: %d\r\n%s\r\n%s",
 		path, front, len(body), heads, body)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -95,7 +121,16 @@ func send(t *testing.T, front, path, heads string) *http.Response {
 func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 	p := theProduct(t)
 	hotel := p.hotel(t)
-	alex, asked := question(t, p, "bookings:read", "bookings:change")
+	// With everything that an agent can be told of a caller.
+	const scopes, details = "bookings:read bookings:change extras:order", `[{"type":"stay_charge","amount":200,"currency":"EUR"}]`
+	asked := &request{t: t, product: p, brand: hotel, user: userOf(t)}
+	if status := asked.post("/device_authorization", url.Values{"scope": {scopes}, "authorization_details": {details}}, asked); status != http.StatusOK {
+		t.Fatalf("asked: %d", status)
+	}
+	p.secrets.keep("user code", asked.UserCode, strings.ReplaceAll(asked.UserCode, "-", ""))
+	p.secrets.keep("device code", asked.DeviceCode)
+	alex := newPerson(t, p)
+	alex.reachQuestion(asked.Link, "alex")
 	alex.allow()
 	alex.mustSee(allowedHeading)
 	got := asked.poll()
@@ -108,11 +143,14 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 			proof := g.bearer("Authorization", asked.proof())
 			token := g.bearer("X-A2A-User-Delegation", got.AccessToken)
 			for what, heads := range map[string]string{"honest": "", "forged before": forged()} {
-				g.isSeen(what+", with a token", heads+proof+token, "guest-1001", "bookings:read bookings:change")
+				g.isSeen(what+", with a token", heads+proof+token, "guest-1001", scopes)
 				g.isSeen(what+", without", heads+proof, "", "")
 			}
+			for what, heads := range hopByHop() {
+				g.isSeen(what, proof+token+heads, "guest-1001", scopes)
+			}
 			for what, heads := range map[string]string{"honest": "", "forged behind": forged()} {
-				g.isSeen(what+", with a token", proof+token+heads, "guest-1001", "bookings:read bookings:change")
+				g.isSeen(what+", with a token", proof+token+heads, "guest-1001", scopes)
 				g.isSeen(what+", without", proof+heads, "", "")
 				g.isRefused(what+", nobody", heads, `Bearer realm="a2a"`)
 				g.isRefused(what+", nobody with a token", token+heads, `Bearer realm="a2a"`)
@@ -131,15 +169,23 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 					t.Errorf("%s reaches the agent", path)
 				}
 			}
-			// Nobody to ask, or a key that is not good: nobody is let through.
+			// Nobody to ask, or a key that is not good: nobody is let through, and nobody
+			// takes that for a word about what he came with.
 			for what, other := range map[string]string{
 				"nobody to ask":   begin(t, "http://"+closed, hotel.APIKey, agent),
 				"a key of others": begin(t, p.PublicURL, p.outfitter(t).APIKey, agent),
+				"no key":          begin(t, p.PublicURL, "", agent),
 			} {
 				answer := send(t, other, "/a2a/harbor-hotel/message:send", proof+token)
 				body, _ := io.ReadAll(answer.Body)
-				if agent.last() != nil || answer.StatusCode < 400 || len(body) > 0 {
-					t.Errorf("%s: %d %q", what, answer.StatusCode, body)
+				if agent.last() != nil || answer.StatusCode < 500 || answer.Header.Get("WWW-Authenticate") != "" {
+					t.Errorf("%s: %d %v %q", what, answer.StatusCode, answer.Header, body)
+				}
+				if !strings.Contains(what, "key") {
+					continue
+				}
+				if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || len(body) > 0 && !strings.Contains(string(body), "Countersign-Authorization") {
+					t.Errorf("%s: %d %v %q", what, answer.StatusCode, answer.Header, body)
 				}
 			}
 		})
@@ -184,12 +230,21 @@ func (g guarded) isSeen(what, heads, user, scopes string) {
 			g.t.Errorf("%s: the agent sees %s: %q", what, name, values)
 		}
 	}
+	// What the caller proved himself with is still there, and only HTTP/1.1 is spoken.
+	for _, name := range []string{"Authorization", "X-A2A-User-Delegation"} {
+		if got := r.Header.Get(name); got == "" && strings.Contains(heads, name+": Bearer") {
+			g.t.Errorf("%s: the agent sees no %s", what, name)
+		}
+	}
+	if got := r.Header.Get("Connection"); strings.Contains(strings.ToLower(got), "upgrade") {
+		g.t.Errorf("%s: the agent sees Connection: %s", what, got)
+	}
 	for name, want := range map[string]string{"Agent": g.issuer, "Agent-Subject": g.user, "User": user, "Scopes": scopes} {
 		if got := r.Header.Get("Countersign-" + name); got != want {
 			g.t.Errorf("%s: Countersign-%s is %q, want %q", what, name, got, want)
 		}
 	}
-	for _, name := range []string{"Grant", "Token", "Expires"} {
+	for _, name := range []string{"Grant", "Token", "Expires", "Details"} {
 		if got := r.Header.Get("Countersign-" + name); (got == "") != (user == "") {
 			g.t.Errorf("%s: Countersign-%s is %q", what, name, got)
 		}
