@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"countersign.dev/deploy/proxy"
 )
@@ -64,6 +65,7 @@ func forged() string {
 		for _, spelt := range []string{
 			"Countersign-" + name, "countersign-" + strings.ToLower(name), "COUNTERSIGN-" + strings.ToUpper(name),
 			"Countersign_" + strings.ReplaceAll(name, "-", "_"), "countersign-" + strings.ReplaceAll(strings.ToLower(name), "-", "_"),
+			"Countersign." + strings.ReplaceAll(name, "-", "."), "Countersign~" + strings.ReplaceAll(name, "-", "_"),
 		} {
 			fmt.Fprintf(&all, "%s: mallory\r\n%[1]s: mallory again\r\n", spelt)
 		}
@@ -115,9 +117,10 @@ func send(t *testing.T, front, path, heads string) *http.Response {
 	return answer
 }
 
-// P41, M7, M18 and M21 through a real nginx and a real Caddy, configured as the
-// dashboard says, in front of a Brand's agent and with the real service behind: the
-// agent hears who calls from the service alone, whatever the caller says.
+// P41, M7, M18 and M21 through a real nginx, a real Caddy, and a real Traefik where
+// there is one, configured as the dashboard says, in front of a Brand's agent and
+// with the real service behind: the agent hears who calls from the service alone,
+// whatever the caller says.
 func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 	p := theProduct(t)
 	hotel := p.hotel(t)
@@ -136,7 +139,9 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 	got := asked.poll()
 	agent := newEcho(t)
 	closed := closedPort(t)
-	for name, begin := range map[string]func(t *testing.T, service, key string, agent *echo) string{"nginx": nginxGuard, "Caddy": caddyGuard} {
+	for name, begin := range map[string]func(t *testing.T, service, key string, agent *echo) string{
+		"nginx": nginxGuard, "Caddy": caddyGuard, "Traefik": traefikGuard,
+	} {
 		t.Run(name, func(t *testing.T) {
 			front := begin(t, p.PublicURL, hotel.APIKey, agent)
 			g := guarded{t: t, front: front, agent: agent, issuer: p.Agent.Issuer, user: asked.user}
@@ -221,8 +226,7 @@ func (g guarded) isSeen(what, heads, user, scopes string) {
 		return
 	}
 	for name, values := range r.Header {
-		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if !strings.HasPrefix(plain, "countersign-") {
+		if !strings.HasPrefix(strings.ToLower(name), "countersign") {
 			continue
 		}
 		i := slices.IndexFunc(identity, func(n string) bool { return name == "Countersign-"+n })
@@ -288,6 +292,51 @@ func nginxGuard(t *testing.T, service, key string, agent *echo) string {
 func caddyGuard(t *testing.T, service, key string, agent *echo) string {
 	t.Helper()
 	return runCaddy(t, guards(t, service, agent)["Caddy"], "COUNTERSIGN_KEY="+key)
+}
+
+// traefikVariable names a Traefik 3; otherwise it is the one on PATH. No Debian
+// package has it, and few machines do.
+const traefikVariable = "TRAEFIK_BIN"
+
+func traefikGuard(t *testing.T, service, key string, agent *echo) string {
+	t.Helper()
+	bin := os.Getenv(traefikVariable)
+	if bin == "" {
+		var err error
+		if bin, err = exec.LookPath("traefik"); err != nil {
+			t.Skip("there is no Traefik here, and nothing was tried with it: put a traefik on PATH or name one in " + traefikVariable)
+		}
+	}
+	text := strings.NewReplacer("cs_KEY", key, "agents.lake.example", "127.0.0.1").Replace(guards(t, service, agent)["Traefik"])
+	return runTraefik(t, bin, text)
+}
+
+// runTraefik has a real Traefik serve what its file provider reads, and returns where.
+func runTraefik(t *testing.T, bin, routes string) string {
+	t.Helper()
+	const patience, pause = time.Minute, 50 * time.Millisecond
+	folder, front := t.TempDir(), closedPort(t)
+	main, provided, log := filepath.Join(folder, "traefik.yaml"), filepath.Join(folder, "routes.yaml"), filepath.Join(folder, "log")
+	for file, text := range map[string]string{
+		provided: routes,
+		main: fmt.Sprintf("global: {checkNewVersion: false, sendAnonymousUsage: false}\nlog: {filePath: %q}\nentryPoints: {agent: {address: %q}}\nproviders: {file: {filename: %q}}\n",
+			log, front, provided),
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	traefik := exec.Command(bin, "--configFile="+main)
+	traefik.Env = append(quietEnvironment(), "HOME="+folder)
+	begin(t, traefik, front)
+	// It listens before it has read where calls go.
+	for began := time.Now(); send(t, front, "/a2a/harbor-hotel/", "").StatusCode == http.StatusNotFound; time.Sleep(pause) {
+		if time.Since(began) > patience {
+			said, _ := os.ReadFile(log)
+			t.Fatalf("Traefik does not take what it was given\n%s", said)
+		}
+	}
+	return front
 }
 
 // runCaddy has a real Caddy serve what is in the block of a site, and returns where.

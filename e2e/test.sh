@@ -30,6 +30,10 @@ need npm npm
 need xz xz-utils
 need nginx nginx-light # reads what we give a Brand for its proxy
 need caddy caddy       # likewise
+untried=
+if ! command -v "${TRAEFIK_BIN:-traefik}" >/dev/null; then
+	untried=", but nothing was tried with Traefik: no Debian package has it; put one on PATH or name it in TRAEFIK_BIN"
+fi
 need cc gcc libc6-dev # the race detector needs a C compiler
 npm ci --prefix e2e --no-audit --no-fund --silent
 
@@ -99,4 +103,4 @@ COUNTERSIGN_GALLERY=ask go test -count=1 -timeout 30m ./consent/pages
 # One package after the other: the storm would starve the browsers.
 go test -p 1 -count=1 -timeout 60m -skip "$rules" ./e2e/...
 
-say "all checks passed"
+say "all checks passed$untried"
