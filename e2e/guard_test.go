@@ -139,11 +139,17 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 	got := asked.poll()
 	agent := newEcho(t)
 	closed := closedPort(t)
-	for name, begin := range map[string]func(t *testing.T, service, key string, agent *echo) string{
-		"nginx": nginxGuard, "Caddy": caddyGuard, "Traefik": traefikGuard,
+	for _, guard := range []struct {
+		name  string
+		begin func(t *testing.T, service, key string, agent *echo) string
+		away  int // what the proxy says where nobody can be asked
+	}{
+		{"nginx", nginxGuard, http.StatusServiceUnavailable},
+		{"Caddy", caddyGuard, http.StatusBadGateway},
+		{"Traefik", traefikGuard, http.StatusInternalServerError},
 	} {
-		t.Run(name, func(t *testing.T) {
-			front := begin(t, p.PublicURL, hotel.APIKey, agent)
+		t.Run(guard.name, func(t *testing.T) {
+			front := guard.begin(t, p.PublicURL, hotel.APIKey, agent)
 			g := guarded{t: t, front: front, agent: agent, issuer: p.Agent.Issuer, user: asked.user}
 			proof := g.bearer("Authorization", asked.proof())
 			token := g.bearer("X-A2A-User-Delegation", got.AccessToken)
@@ -177,9 +183,9 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 			// Nobody to ask, or a key that is not good: nobody is let through, and nobody
 			// takes that for a word about what he came with.
 			for what, other := range map[string]string{
-				"nobody to ask":   begin(t, "http://"+closed, hotel.APIKey, agent),
-				"a key of others": begin(t, p.PublicURL, p.outfitter(t).APIKey, agent),
-				"no key":          begin(t, p.PublicURL, "", agent),
+				"nobody to ask":   guard.begin(t, "http://"+closed, hotel.APIKey, agent),
+				"a key of others": guard.begin(t, p.PublicURL, p.outfitter(t).APIKey, agent),
+				"no key":          guard.begin(t, p.PublicURL, "", agent),
 			} {
 				answer := send(t, other, "/a2a/harbor-hotel/message:send", proof+token)
 				body, _ := io.ReadAll(answer.Body)
@@ -187,6 +193,9 @@ func TestAProxyBelievesTheServiceAlone(t *testing.T) {
 					t.Errorf("%s: %d %v %q", what, answer.StatusCode, answer.Header, body)
 				}
 				if !strings.Contains(what, "key") {
+					if answer.StatusCode != guard.away || len(body) > 0 {
+						t.Errorf("%s: %d %q, want %d", what, answer.StatusCode, body, guard.away)
+					}
 					continue
 				}
 				if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || len(body) > 0 && !strings.Contains(string(body), "Countersign-Authorization") {
