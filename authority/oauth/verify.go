@@ -172,7 +172,18 @@ func guards(brand *tenants.Brand, r *http.Request) error {
 	return nil
 }
 
+// below reports whether p is beneath base to every server: to some a backslash is a
+// slash, and what stands behind a semicolon no part of a name.
 func below(base, p string) bool {
-	base, p = strings.TrimSuffix(base, "/"), path.Clean("/"+p)
-	return p == base || strings.HasPrefix(p, base+"/")
+	generous := strings.Split(strings.ReplaceAll(p, `\`, "/"), "/")
+	for i, one := range generous {
+		generous[i], _, _ = strings.Cut(one, ";")
+	}
+	base = strings.TrimSuffix(base, "/")
+	for _, p := range []string{p, strings.Join(generous, "/")} {
+		if p = path.Clean("/" + p); p != base && !strings.HasPrefix(p, base+"/") {
+			return false
+		}
+	}
+	return true
 }
