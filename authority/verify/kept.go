@@ -35,6 +35,9 @@ type kept[T any] struct {
 	// age is how old the document was when it was fetched, as its server says. nil:
 	// servers speak of the moment.
 	age func(*T) time.Duration
+	// until is when the document is over by its own word: from then on it serves as
+	// little as one that is too old. nil: such documents have no end.
+	until func(*T) time.Time
 
 	mu      sync.Mutex
 	value   *T            // nil before the first success; replaced whole
@@ -51,7 +54,7 @@ func (k *kept[T]) get(ctx context.Context) (*T, time.Time, error) {
 	k.mu.Lock()
 	now := k.now()
 	age, rested := now.Sub(k.asOf), now.Sub(k.tried) >= k.pause || now.Before(k.tried)
-	if k.value != nil && age >= 0 && age <= k.fresh {
+	if k.value != nil && age >= 0 && age <= k.fresh && !k.over(now) {
 		defer k.mu.Unlock()
 		if age > k.renew && rested {
 			k.begin(now)
@@ -82,7 +85,7 @@ func (k *kept[T]) get(ctx context.Context) (*T, time.Time, error) {
 
 // serving is the document as long as it may serve at all. k.mu is held.
 func (k *kept[T]) serving(now time.Time) (*T, time.Time, error) {
-	if age := now.Sub(k.asOf); k.value != nil && age >= 0 && age <= k.most {
+	if age := now.Sub(k.asOf); k.value != nil && age >= 0 && age <= k.most && !k.over(now) {
 		return k.value, k.asOf, nil
 	}
 	switch {
@@ -93,6 +96,9 @@ func (k *kept[T]) serving(now time.Time) (*T, time.Time, error) {
 	}
 	return nil, time.Time{}, errNotFetched
 }
+
+// over reports whether the document says so of itself. k.mu is held, and there is one.
+func (k *kept[T]) over(now time.Time) bool { return k.until != nil && !now.Before(k.until(k.value)) }
 
 // last is the newest document there ever was, however old; nil: none.
 func (k *kept[T]) last() (*T, time.Time) {

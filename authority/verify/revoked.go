@@ -60,8 +60,10 @@ func (r *revocations) judge(ctx context.Context, d *Delegation) error {
 	if err != nil {
 		return err
 	}
-	l, _, err := list.get(ctx)
+	// By this clock a list that get returns is not over, and no verdict is made of the
+	// moment in which it ends.
 	now := r.now()
+	l, _, err := list.get(ctx)
 	if err != nil {
 		if ctx.Err() != nil || !r.failOpen {
 			return fmt.Errorf("%w: status list: %w", ErrUnavailable, err)
@@ -98,6 +100,7 @@ func (r *revocations) list(uri string) (*kept[fetchedList], error) {
 			},
 			now:   r.now,
 			age:   func(l *fetchedList) time.Duration { return l.age },
+			until: func(l *fetchedList) time.Time { return l.Expires },
 			fetch: func(ctx context.Context, last *fetchedList) (*fetchedList, error) { return r.fetch(ctx, uri, last) },
 		}
 		r.lists[uri] = list

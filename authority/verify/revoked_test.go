@@ -73,6 +73,63 @@ func TestTheBoundOfStalenessHolds(t *testing.T) {
 	}
 }
 
+// A list that is over by its own word says nothing, however long Stale is: that is no
+// verdict on a token, and it is not gone by in the seconds after a fetch either.
+func TestAListThatIsOverIsNoVerdict(t *testing.T) {
+	for _, failOpen := range []bool{false, true} {
+		s := newScene(t, func(c *Config, _ *AgentsConfig) { c.Stale, c.FailOpen = time.Hour, failOpen })
+		s.list.Set(1, statuslist.Invalid)
+		judged := func(what string, over bool) {
+			t.Helper()
+			_, err := s.call(s.token(nil))
+			if over && !failOpen && (!errors.Is(err, ErrUnavailable) || errors.Is(err, ErrToken)) || (!over || failOpen) && err != nil {
+				t.Errorf("fail open %v, %s: %v", failOpen, what, err)
+			}
+			want := ErrRevoked
+			if over && !failOpen {
+				want = ErrUnavailable
+			}
+			if _, err := s.call(s.token(map[string]any{"status": at(1, s.issuer()+"/status/0")})); !errors.Is(err, want) {
+				t.Errorf("fail open %v, %s, revoked: %v", failOpen, what, err)
+			}
+		}
+		judged("new", false)
+		s.authority.fails("/oauth/status/0")
+		s.advance(10*time.Minute - time.Second)
+		judged("in its last second", false)
+		s.advance(time.Second)
+		judged("over", true)
+		ends := map[string]any{"exp": s.now().Add(5 * time.Second).Unix()}
+		s.authority.serve("/oauth/status/0", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, s.statusList(s.brand, ends))
+		})
+		s.advance(2 * time.Second)
+		judged("fetched anew", false)
+		ends = nil
+		s.advance(3 * time.Second)
+		judged("over while it was fresh, and there is a new one", false)
+	}
+}
+
+// A list that ends between being got and being read has judged nobody.
+func TestAListThatEndsMeanwhileIsNoVerdict(t *testing.T) {
+	const uri = brandIssuer + "/status/0"
+	ends := noon.Add(time.Hour)
+	for before, want := range map[time.Duration]error{2 * time.Second: nil, time.Second: ErrUnavailable} {
+		now := ends.Add(-before - time.Second)
+		r := &revocations{issuer: brandIssuer, now: func() time.Time { now = now.Add(time.Second); return now }, ended: newEnded(time.Now)}
+		r.lists = map[string]*kept[fetchedList]{uri: {
+			policy: policy{fresh: time.Hour, renew: time.Hour, most: time.Hour, pause: time.Hour}, now: r.now,
+			until: func(l *fetchedList) time.Time { return l.Expires },
+			value: &fetchedList{StatusList: StatusList{URI: uri, Expires: ends, answers: statuslist.New(1, statuslist.Valid)}},
+			asOf:  now, tried: now,
+		}}
+		if err := r.judge(t.Context(), &Delegation{Status: &StatusRef{URI: uri}}); !errors.Is(err, want) || errors.Is(err, ErrStatusList) {
+			t.Errorf("%s before it ends: %v", before, err)
+		}
+	}
+}
+
 // The bound is of what is known, not of when it was fetched: an authority that cannot
 // tell whether its list still holds says how old it is, a cache says how long it kept
 // it, and both count; also where nothing else is said than that nothing changed.

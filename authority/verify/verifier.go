@@ -21,10 +21,12 @@ type Config struct {
 	Agents *Agents
 
 	// Stale is how old what is known of revocations may be; DefaultStale if 0. In
-	// the ordinary course it is five seconds old.
+	// the ordinary course it is five seconds old. However long Stale is, a status list
+	// is gone by no longer than until the end that it names itself, ten minutes at most
+	// after it was signed.
 	Stale time.Duration
-	// FailOpen goes on with what was known last when that is older than Stale, and
-	// takes tokens that name no status list. Otherwise nobody with a token is let
+	// FailOpen goes on with what was known last when that is older than Stale or over,
+	// and takes tokens that name no status list. Otherwise nobody with a token is let
 	// in then: 503. Where a call can do harm, leave it alone.
 	FailOpen bool
 
