@@ -92,6 +92,9 @@ func (v *Verifier) listen(ctx context.Context, place *string) error {
 	default:
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
+	if *place == "" {
+		v.revoked.ended.anew()
+	}
 	return v.hear(bufio.NewScanner(resp.Body), place, func() { quiet.Reset(silence) })
 }
 
@@ -134,7 +137,8 @@ func (v *Verifier) hear(lines *bufio.Scanner, place *string, alive func()) error
 
 // event is what becomes of a grant.
 type event struct {
-	Type string `json:"type"`
+	Type string          `json:"type"`
+	At   json.RawMessage `json:"timestamp"`
 	Data struct {
 		Grant  string   `json:"grant_id"`
 		Scopes []string `json:"scopes"`
@@ -149,10 +153,12 @@ func (v *Verifier) take(data string) {
 	if err := json.Unmarshal([]byte(data), &e); err != nil || e.Data.Grant == "" {
 		return
 	}
+	var at time.Time
+	_ = json.Unmarshal(e.At, &at) // what has ended has ended, though nobody can read when
 	switch e.Type {
 	case "grant.revoked", "grant.expired", "grant.reuse_detected":
-		v.revoked.ended.hear(e.Data.Grant, nil, e.Data.Seq)
+		v.revoked.ended.hear(e.Data.Grant, nil, e.Data.Seq, at)
 	case "grant.narrowed", "grant.widened":
-		v.revoked.ended.hear(e.Data.Grant, e.Data.Scopes, e.Data.Seq)
+		v.revoked.ended.hear(e.Data.Grant, e.Data.Scopes, e.Data.Seq, at)
 	}
 }

@@ -106,6 +106,7 @@ func TestTheStreamTakesAwayAtOnce(t *testing.T) {
 	if r := <-s.came; r.Header.Get("Last-Event-ID") != "8" {
 		t.Errorf("came again after %q", r.Header.Get("Last-Event-ID"))
 	}
+	s.tell(4, "grant.revoked", "g1", `[]`) // is no news for a break
 	for i, kind := range []string{"grant.revoked", "grant.expired", "grant.reuse_detected"} {
 		grant := fmt.Sprint("g", i+3)
 		s.tell(10+i, kind, grant, `["orders:read"]`)
@@ -115,11 +116,78 @@ func TestTheStreamTakesAwayAtOnce(t *testing.T) {
 			t.Errorf("%s leaves something", kind)
 		}
 	}
+	holds("orders:read", "orders:cancel")
 	s.tell(20, "grant.revoked", "g1", `[]`)
 	s.heard(t, "g1", 20)
 	holds()
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the stream told of a grant is of tokens from before: a later one has in itself
+// what the person allowed since, whether or not anybody listened to that.
+func TestTheStreamSpeaksOfTokensFromBefore(t *testing.T) {
+	const both, one = "orders:read orders:cancel", "orders:read"
+	for name, tt := range map[string]struct {
+		at     string        // of the event
+		heard  time.Duration // all of these after noon
+		issued time.Duration
+		now    time.Duration
+		want   string
+	}{
+		"before it":                {`"2026-11-20T12:05:00.5Z"`, 301 * time.Second, 0, 301 * time.Second, one},
+		"in the moment of it":      {`"2026-11-20T12:05:00.5Z"`, 301 * time.Second, 330 * time.Second, 331 * time.Second, one},
+		"after it":                 {`"2026-11-20T12:05:00.5Z"`, 301 * time.Second, 331 * time.Second, 331 * time.Second, both},
+		"before it was heard":      {`"2026-11-20T12:05:00Z"`, 40 * time.Minute, 6 * time.Minute, 40 * time.Minute, both},
+		"two days later":           {`"2026-11-20T12:05:00Z"`, 301 * time.Second, 48 * time.Hour, 48 * time.Hour, both},
+		"before, no time said":     {`null`, 5 * time.Minute, 5*time.Minute + skew, 6 * time.Minute, one},
+		"after, no time said":      {`null`, 5 * time.Minute, 6 * time.Minute, 6 * time.Minute, both},
+		"before, no time readable": {`{"s":1}`, 5 * time.Minute, 5 * time.Minute, 6 * time.Minute, one},
+		"after, no time readable":  {`"2026"`, 5 * time.Minute, 6 * time.Minute, 6 * time.Minute, both},
+		"as old as tokens get":     {`"2036-11-20T12:05:00Z"`, 0, longestToken, longestToken, one},
+		"older than any token":     {`"2036-11-20T12:05:00Z"`, 0, longestToken, longestToken + time.Second, both},
+	} {
+		s := newScene(t)
+		s.advance(tt.heard)
+		s.door.take(`{"type":"grant.narrowed","timestamp":` + tt.at + `,"data":{"grant_id":"g1","scopes":["orders:read"],"seq":1}}`)
+		s.advance(tt.now - tt.heard)
+		token := s.token(map[string]any{"iat": noon.Add(tt.issued).Unix()})
+		c, err := s.call(token)
+		if err != nil || strings.Join(c.Delegation.Scopes, " ") != tt.want {
+			t.Errorf("issued %s: %+v, %v", name, c.Delegation, err)
+		}
+		if past := tt.now-tt.heard > longestToken; past != (len(s.door.revoked.ended.left) == 0) {
+			t.Errorf("issued %s: %v is kept", name, s.door.revoked.ended.left)
+		}
+	}
+}
+
+// Who begins to listen anew hears nothing that was heard before, and no number of
+// before hides it: a backup may have been put back meanwhile.
+func TestAStreamThatBeginsAnewIsNews(t *testing.T) {
+	s := newStream(t)
+	follow := func() func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.door.Follow(ctx) }()
+		<-s.came
+		return func() { cancel(); <-done }
+	}
+	leave := follow()
+	s.tell(9, "grant.narrowed", "g1", `["orders:read"]`)
+	s.heard(t, "g1", 9)
+	leave()
+	leave = follow()
+	defer leave()
+	if c, err := s.call(s.token(nil)); err != nil || !cmp.Equal(c.Delegation.Scopes, []string{"orders:read"}) {
+		t.Errorf("what was heard holds on: %v, %v", c.Delegation, err)
+	}
+	s.tell(3, "grant.revoked", "g1", `[]`)
+	s.tell(4, "grant.revoked", "g2", `[]`)
+	s.heard(t, "g2", 4)
+	if _, err := s.call(s.token(nil)); !errors.Is(err, ErrRevoked) {
 		t.Errorf("%v", err)
 	}
 }
@@ -145,7 +213,7 @@ func TestEndsAreBounded(t *testing.T) {
 	s := newScene(t)
 	e := s.door.revoked.ended
 	for i := range maxEnded + 10 {
-		e.hear(fmt.Sprint(i), nil, 1)
+		e.hear(fmt.Sprint(i), nil, 1, time.Time{})
 	}
 	if n := len(e.left); n != maxEnded {
 		t.Errorf("%d", n)
@@ -153,17 +221,17 @@ func TestEndsAreBounded(t *testing.T) {
 	// Nobody talks an end out of it by making many more, while there are tokens from
 	// before it.
 	s.advance(longestToken)
-	e.hear("new", nil, 1)
+	e.hear("new", nil, 1, time.Time{})
 	if _, heard := e.left["0"]; !heard || len(e.left) != maxEnded {
 		t.Errorf("%d, the first among them: %v", len(e.left), heard)
 	}
 	// Of those that are known, the last news counts all the same.
-	e.hear("1", []string{"a"}, 2)
+	e.hear("1", []string{"a"}, 2, time.Time{})
 	if got := e.left["1"]; got.seq != 2 {
 		t.Errorf("%+v", got)
 	}
 	s.advance(2 * time.Second)
-	e.hear("new", nil, 1)
+	e.hear("new", nil, 1, time.Time{})
 	if n := len(e.left); n != 2 {
 		t.Errorf("%d", n)
 	}

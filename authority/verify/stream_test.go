@@ -20,6 +20,7 @@ type wireTap struct {
 	began  time.Time
 	at     []time.Duration
 	places []string
+	door   *Verifier
 	answer func(n int, w *io.PipeWriter) (status int)
 }
 
@@ -45,6 +46,7 @@ func follows(t *testing.T, long time.Duration, answer func(n int, w *io.PipeWrit
 	if err != nil {
 		t.Fatal(err)
 	}
+	tap.door = v
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	if err := v.Follow(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -129,6 +131,30 @@ func TestThePlaceIsThatOfAWholeEvent(t *testing.T) {
 		})
 		if diff := cmp.Diff([]string{"", "7", "7", ""}, tap.places); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// After a backup was put back the numbers of events begin again at lower ones, and what
+// was heard with higher ones hides none of them.
+func TestNumbersThatBeginAgainAreNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tap := follows(t, 20*time.Second, func(n int, w *io.PipeWriter) int {
+			if n == 2 {
+				return http.StatusBadRequest
+			}
+			event := `{"type":"grant.narrowed","data":{"grant_id":"g1","scopes":["a"],"seq":9}}`
+			if n > 2 {
+				event = `{"type":"grant.revoked","data":{"grant_id":"g1","scopes":[],"seq":3}}`
+			}
+			go func() {
+				_, _ = io.WriteString(w, "id: 9\ndata: "+event+"\n\n")
+				w.Close()
+			}()
+			return http.StatusOK
+		})
+		if d := (Delegation{Grant: "g1", Scopes: []string{"a"}, Issued: tap.began}); tap.door.revoked.ended.narrow(&d) {
+			t.Errorf("%v left", d.Scopes)
 		}
 	})
 }
