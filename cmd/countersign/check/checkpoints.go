@@ -193,11 +193,12 @@ func (s *saved) judgeCheckpoint(f *finding, in io.Reader, remembered kept) error
 		return nil
 	}
 	older := remembered.last()
-	if s.consistency == "" && older.Size != c.Size {
-		return fmt.Errorf("--consistency FILE is required: what {issuer}/log/consistency?from=%d&to=%d answers", older.Size, c.Size)
-	}
 	var hashes []tlog.Hash
-	if s.consistency != "" {
+	// Elsewhere there is no proof to be had, nor need of one: the two say it by themselves.
+	if 0 < older.Size && older.Size < c.Size {
+		if s.consistency == "" {
+			return fmt.Errorf("--consistency FILE is required: what {issuer}/log/consistency?from=%d&to=%d answers", older.Size, c.Size)
+		}
 		if hashes, err = readProof(s.consistency); err != nil {
 			return err
 		}

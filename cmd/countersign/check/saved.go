@@ -271,6 +271,9 @@ func readProof(file string) ([]tlog.Hash, error) {
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, fmt.Errorf("read the proof from %s: not JSON", file)
 	}
+	if answer.Hashes == nil { // a refusal that was saved proves nothing, and refutes nothing
+		return nil, fmt.Errorf("read the proof from %s: there are no hashes in it", file)
+	}
 	out := make([]tlog.Hash, len(answer.Hashes))
 	for i, text := range answer.Hashes {
 		var ok bool

@@ -127,6 +127,8 @@ func TestALogIsJudgedFromFiles(t *testing.T) {
 	kept, now := l.checkpoint(1, one.Root()), l.checkpoint(2, l.edge.Root())
 	forked := l.checkpoint(1, tlog.RecordHash([]byte("another")))
 	proof := l.file("consistency", hashesJSON(tlog.RecordHash([]byte(l.entries[1]))))
+	larger, empty := l.file("larger", now), l.file("empty", l.checkpoint(0, (&receiptlog.Edge{}).Root()))
+	answered := l.file("answered", `{"error":"not_found"}`) // by {issuer}/log/consistency, where there is no proof
 	all := strings.Join(l.lines, "")
 	for name, tt := range map[string]struct {
 		in   string
@@ -134,18 +136,28 @@ func TestALogIsJudgedFromFiles(t *testing.T) {
 		code int
 		says string
 	}{
-		"whole":          {all, nil, exitGood, "2 entries"},
-		"as it was kept": {all, []string{"--checkpoint", l.file("kept", kept)}, exitGood, "gives what was signed"},
-		"all that was":   {all, []string{"--checkpoint", l.file("all", `{"jws":"`+kept+`"}`+"\n"+`{"jws":"`+now+`"}`+"\n")}, exitGood, "gives what was signed"},
-		"cut off":        {l.lines[0], []string{"--checkpoint", l.file("now", now)}, exitRefused, "2 entries were signed and 1 are there"},
-		"written anew":   {all, []string{"--checkpoint", l.file("forked", forked)}, exitRefused, "not those that were signed"},
-		"reordered":      {l.lines[1] + l.lines[0], nil, exitRefused, "entry 0: seq"},
-		"a checkpoint":   {now, nil, exitGood, "✓ root"},
-		"it has grown":   {now, []string{"--checkpoint", l.file("kept", kept), "--consistency", proof}, exitGood, "✓ consistency"},
-		"it was forked":  {now, []string{"--checkpoint", l.file("forked", forked), "--consistency", proof}, exitRefused, "✗ consistency"},
-		"no proof":       {now, []string{"--checkpoint", l.file("kept", kept)}, exitUnknown, ""},
-		"another log":    {now, []string{"--issuer", "https://other.example"}, exitRefused, "✗ log"},
-		"nothing":        {"", nil, exitUnknown, ""},
+		"whole":           {all, nil, exitGood, "2 entries"},
+		"as it was kept":  {all, []string{"--checkpoint", l.file("kept", kept)}, exitGood, "gives what was signed"},
+		"all that was":    {all, []string{"--checkpoint", l.file("all", `{"jws":"`+kept+`"}`+"\n"+`{"jws":"`+now+`"}`+"\n")}, exitGood, "gives what was signed"},
+		"cut off":         {l.lines[0], []string{"--checkpoint", l.file("now", now)}, exitRefused, "2 entries were signed and 1 are there"},
+		"written anew":    {all, []string{"--checkpoint", l.file("forked", forked)}, exitRefused, "not those that were signed"},
+		"reordered":       {l.lines[1] + l.lines[0], nil, exitRefused, "entry 0: seq"},
+		"a checkpoint":    {now, nil, exitGood, "✓ root"},
+		"it has grown":    {now, []string{"--checkpoint", l.file("kept", kept), "--consistency", proof}, exitGood, "✓ consistency"},
+		"it was forked":   {now, []string{"--checkpoint", l.file("forked", forked), "--consistency", proof}, exitRefused, "✗ consistency"},
+		"no proof":        {now, []string{"--checkpoint", l.file("kept", kept)}, exitUnknown, ""},
+		"no proof in it":  {now, []string{"--checkpoint", l.file("kept", kept), "--consistency", answered}, exitUnknown, ""},
+		"it is the same":  {kept, []string{"--checkpoint", l.file("kept", kept)}, exitGood, "✓ consistency"},
+		"another as long": {kept, []string{"--checkpoint", l.file("forked", forked)}, exitRefused, "two logs of 1 entries"},
+		"it has shrunk":   {kept, []string{"--checkpoint", larger}, exitRefused, "it had 2 entries and has 1"},
+		"shrunk to none":  {l.checkpoint(0, (&receiptlog.Edge{}).Root()), []string{"--checkpoint", larger}, exitRefused, "it had 2 entries and has 0"},
+		"shrunk, asked":   {kept, []string{"--checkpoint", larger, "--consistency", answered}, exitRefused, "it had 2 entries and has 1"},
+		"it has begun":    {now, []string{"--checkpoint", empty}, exitGood, "✓ consistency"},
+		"begun, asked":    {now, []string{"--checkpoint", empty, "--consistency", answered}, exitGood, "✓ consistency"},
+		"begun, whole":    {all, []string{"--checkpoint", empty}, exitGood, "gives what was signed"},
+		"none as before":  {l.checkpoint(0, (&receiptlog.Edge{}).Root()), []string{"--checkpoint", empty}, exitGood, "✓ consistency"},
+		"another log":     {now, []string{"--issuer", "https://other.example"}, exitRefused, "✗ log"},
+		"nothing":         {"", nil, exitUnknown, ""},
 	} {
 		code, out, errs := verifyCommand(tt.in, append(append([]string{"log", "-"}, at...), tt.more...)...)
 		if code != tt.code || !strings.Contains(out, tt.says) {
