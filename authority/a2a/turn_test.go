@@ -12,6 +12,7 @@ import (
 	"countersign.dev/authority"
 	"countersign.dev/authority/agent/agenttest"
 	"countersign.dev/authority/authoritytest"
+	"countersign.dev/authority/canonical"
 	"countersign.dev/authority/events/eventstest"
 	"countersign.dev/tenants"
 	"github.com/google/go-cmp/cmp"
@@ -246,7 +247,11 @@ func TestTheAgentIsToldTheLimits(t *testing.T) {
 func TestReceipts(t *testing.T) {
 	d := newDoor(t)
 	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read")
-	d.agent.says(`{"text":"Done.","scopesUsed":["bookings:read"],"actions":[{"tool":"bookings.list","args":{"b":1,"a":2}},{"tool":"log"}]}`)
+	d.agent.says(`{"text":"Done.","scopesUsed":["bookings:read"],"actions":[{"tool":"bookings.list","args":{"b":1,"a":2}},{"tool":"log"},{"tool":"look","args":null}]}`)
+	null, err := canonical.Hash([]byte("null")) // a JSON value, and so not none
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := make(map[string]bool)
 	for _, id := range []string{"m1", "m2", "m3"} {
 		a := d.send(d.pa, "alex", tokens.JWS, said(id, "", "Hi"))
@@ -267,6 +272,9 @@ func TestReceipts(t *testing.T) {
 		payload, err := d.Keys.Verify(t.Context(), d.Hotel.ID, "pact-receipt+jws", receipt.JWS)
 		if err != nil || string(payload) != string(receipt.Claims) {
 			t.Errorf("claims %s, signed %s, %v", receipt.Claims, payload, err)
+		}
+		if want := `{"tool":"log"},{"argsHash":"` + null + `","tool":"look"}]`; !strings.Contains(string(payload), want) {
+			t.Errorf("%s, want %s", payload, want)
 		}
 	}
 }

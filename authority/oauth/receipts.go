@@ -40,7 +40,7 @@ type turnBody struct {
 
 type actionBody struct {
 	Tool     string          `json:"tool"`
-	Args     json.RawMessage `json:"args"`
+	Args     json.RawMessage `json:"args"` // null is a value, and not that there were none
 	ArgsHash string          `json:"argsHash"`
 }
 
@@ -110,7 +110,7 @@ func (b turnBody) turn() (authority.Turn, error) {
 	}
 	for _, raw := range b.Actions {
 		var a actionBody
-		if err := readMembers(raw, actionMembers, &a); err != nil {
+		if err := readMembers(raw, actionMembers, &a, "args"); err != nil {
 			return t, err
 		}
 		t.Actions = append(t.Actions, authority.Action(a))

@@ -177,8 +177,14 @@ func TestReceiptsThatAreRefused(t *testing.T) {
 		"no time":                {func(b map[string]any) { b["began"] = "yesterday" }, "invalid_request"},
 		"an action's member":     {func(b map[string]any) { b["actions"] = []any{map[string]any{"tool": "x", "Args": 1}} }, "invalid_request"},
 		"an action that is none": {func(b map[string]any) { b["actions"] = []any{"x"} }, "invalid_request"},
-		"a null action":          {func(b map[string]any) { b["actions"] = []any{nil} }, "invalid_request"},
-		"large":                  {func(b map[string]any) { b["contextId"] = strings.Repeat("x", 256<<10) }, "invalid_request"},
+		"a null tool":            {func(b map[string]any) { b["actions"] = []any{map[string]any{"tool": nil}} }, "invalid_request"},
+		"a null hash":            {func(b map[string]any) { b["actions"] = []any{map[string]any{"tool": "x", "argsHash": nil}} }, "invalid_request"},
+		"null and a hash": {func(b map[string]any) {
+			b["actions"] = []any{map[string]any{"tool": "x", "args": nil, "argsHash": receiptlog.HashText("x")}}
+		}, "invalid_request"},
+		"null, and not of it": {func(b map[string]any) { b["args"] = nil }, "invalid_request"},
+		"a null action":       {func(b map[string]any) { b["actions"] = []any{nil} }, "invalid_request"},
+		"large":               {func(b map[string]any) { b["contextId"] = strings.Repeat("x", 256<<10) }, "invalid_request"},
 	} {
 		body := maps.Clone(good)
 		tt.change(body)

@@ -130,8 +130,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, largest int64, members []s
 	return readMembers(body, members, into)
 }
 
-// readMembers is readJSON of JSON that was read.
-func readMembers(body []byte, members []string, into any) error {
+// readMembers is readJSON of JSON that was read. Of those named anything, null is a value
+// like others.
+func readMembers(body []byte, members []string, into any, anything ...string) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return invalidRequest("What should be a JSON object is none.")
@@ -145,7 +146,7 @@ func readMembers(body []byte, members []string, into any) error {
 		}
 		key, _ := name.(string)
 		switch {
-		case err != nil, string(value) == "null":
+		case err != nil, string(value) == "null" && !slices.Contains(anything, key):
 			return invalidRequest("A member has no value. Leave out what there is not.")
 		case !slices.Contains(members, key):
 			return invalidRequest("A member is unknown here. There are: " + strings.Join(members, ", ") + ".")

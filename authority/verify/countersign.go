@@ -47,7 +47,8 @@ func SaltedHash(salt []byte, text string) string {
 
 // Act is one thing done. Args is encoded as JSON and hashed by the authority; where
 // it must not leave the house, ArgsHash is its hash: base64url of SHA-256 over the
-// RFC 8785 form. Both empty: it had no arguments.
+// RFC 8785 form. Both empty: it had no arguments; a nil map or pointer in Args is the
+// JSON value null.
 type Act struct {
 	Tool     string
 	Args     any
