@@ -51,6 +51,8 @@ func TestNobodyLearnsWhatIsThere(t *testing.T) {
 	tokens := d.paid(t, "bookings:read")
 	id := tokens["grant_id"].(string)
 	unknown, off := d.newPA(t), d.newPA(t)
+	// It was never there: the schema keeps every agent that the operator knows.
+	d.Exec(t, `UPDATE agents SET discovered = true WHERE issuer = $1`, unknown.Issuer)
 	d.Exec(t, `DELETE FROM agents WHERE issuer = $1`, unknown.Issuer)
 	d.Exec(t, `UPDATE agents SET enabled = false WHERE issuer = $1`, off.Issuer)
 	form := func(client string, more ...string) url.Values {
