@@ -96,6 +96,9 @@ func NewCaller(c CallerConfig) *Caller {
 		places: c.Places, now: c.Now, patience: c.Patience,
 		http: egress.New(egress.Config{
 			AllowLoopback: c.AllowLoopback, Timeout: c.Patience, MaxBytes: maxAnswer, UserAgent: "Countersign-A2A",
+			// A Provider has the agents of many Brands on one host: callsPerBrand bounds
+			// them, each by itself.
+			ConnsPerHost: egress.Unbounded,
 		}).HTTP(),
 	}
 }

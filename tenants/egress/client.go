@@ -15,7 +15,14 @@ import (
 const (
 	DefaultTimeout  = 5 * time.Second
 	DefaultMaxBytes = 64 << 10
+	// Enough for every login of a busy Brand, and few enough that a host which
+	// hangs cannot hold all our sockets.
+	DefaultConnsPerHost = 64
 )
+
+// Unbounded as Config.ConnsPerHost is for who bounds calls by something else than
+// their host: whoever else is there would wait for those that hang.
+const Unbounded = -1
 
 // Config says how far a Client may go. The zero value is right for production.
 type Config struct {
@@ -26,6 +33,9 @@ type Config struct {
 	Timeout time.Duration
 	// MaxBytes bounds the body of an answer; DefaultMaxBytes if 0.
 	MaxBytes int64
+	// ConnsPerHost bounds the connections to one host, beyond which requests wait;
+	// DefaultConnsPerHost if 0, or Unbounded.
+	ConnsPerHost int
 	// UserAgent is sent where a request names none.
 	UserAgent string
 }
@@ -44,18 +54,21 @@ func New(c Config) *Client {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = DefaultMaxBytes
 	}
+	if c.ConnsPerHost == 0 {
+		c.ConnsPerHost = DefaultConnsPerHost
+	}
 	b := &bounded{
-		secure:        transport(c.Timeout, dialPublic),
+		secure:        transport(c, dialPublic),
 		allowLoopback: c.AllowLoopback,
 		timeout:       c.Timeout,
 		maxBytes:      c.MaxBytes,
 		userAgent:     c.UserAgent,
 	}
 	if c.AllowLoopback {
-		b.secure = transport(c.Timeout, dialEither)
+		b.secure = transport(c, dialEither)
 		// A transport of its own, so that what goes without TLS stays on this
 		// machine even if localhost resolves to something else.
-		b.plain = transport(c.Timeout, dialLoopback)
+		b.plain = transport(c, dialLoopback)
 	}
 	return &Client{http: &http.Client{Transport: b}, allowLoopback: c.AllowLoopback}
 }

@@ -276,6 +276,17 @@ func TestHeadersAreBounded(t *testing.T) { // R25
 	}
 }
 
+// A host that hangs holds so many connections and no more, but for callers who bound
+// themselves otherwise.
+func TestConnectionsToOneHostAreBounded(t *testing.T) {
+	for asked, want := range map[int]int{0: 64, 7: 7, Unbounded: 0 /* to net/http: as many as come */} {
+		b := dev(t, Config{ConnsPerHost: asked}).http.Transport.(*bounded)
+		if b.secure.MaxConnsPerHost != want || b.plain.MaxConnsPerHost != want {
+			t.Errorf("%d asked: %d with TLS, %d without; want %d", asked, b.secure.MaxConnsPerHost, b.plain.MaxConnsPerHost, want)
+		}
+	}
+}
+
 func TestWhatIsNotHTTPOrNotTLSIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,12 +9,7 @@ import (
 	"time"
 )
 
-const (
-	maxHeaderBytes = 16 << 10
-	// Enough for every login of a busy Brand, and few enough that a host which
-	// hangs cannot hold all our sockets.
-	maxConnsPerHost = 64
-)
+const maxHeaderBytes = 16 << 10
 
 // bounded is the transport of a Client. Every bound is kept here and not in
 // http.Client, because libraries lift a client's transport into clients of
@@ -100,8 +95,8 @@ func (b *boundedBody) Close() error {
 }
 
 // transport makes an http.Transport whose every connection passes check.
-func transport(timeout time.Duration, check control) *http.Transport {
-	dialer := &net.Dialer{Timeout: timeout, ControlContext: check}
+func transport(c Config, check control) *http.Transport {
+	dialer := &net.Dialer{Timeout: c.Timeout, ControlContext: check}
 	// HTTP/1 alone: HTTP/2 would let the other side choose how much we buffer.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -111,10 +106,10 @@ func transport(timeout time.Duration, check control) *http.Transport {
 		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
 		Protocols:              protocols,
-		TLSHandshakeTimeout:    timeout,
+		TLSHandshakeTimeout:    c.Timeout,
 		DisableCompression:     true, // a small bomb unpacks into a large answer
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		MaxConnsPerHost:        maxConnsPerHost,
+		MaxConnsPerHost:        max(c.ConnsPerHost, 0), // its zero is no bound
 		MaxIdleConnsPerHost:    2,
 		MaxIdleConns:           256,
 		IdleConnTimeout:        30 * time.Second,
