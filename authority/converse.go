@@ -28,6 +28,12 @@ const (
 	turnsPerPerson   = 60
 	turnWindow       = time.Minute
 	runningPerPerson = 8
+	// What one agent may say in a turnWindow for whoever shows no permission, all whom
+	// it names together: it invents them as it likes, and each message is a row or two
+	// for a month. Five thousand people of one agent who say seven things in the same
+	// hour to the same Brand are within it. Those who have allowed the agent something
+	// at the Brand are not counted, nor kept waiting by the others.
+	strangersPerAgent = 600
 	// Nobody waits that long: whoever ran it has died.
 	runningLife = 3 * time.Minute
 	// Answers of a Brand that wait for their receipts, whoever spoke: beyond it nothing
@@ -264,18 +270,25 @@ func (x *Exchange) recall(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, gr
 	return false, ErrNoReply
 }
 
-// modestTalk is a *LimitError where the person's agent says too much.
+// modestTalk is a *LimitError where the person's agent says too much, or without a
+// permission the agent does for all its people together.
 func modestTalk(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
 	const q = `
 		SELECT coalesce(sum(runs) FILTER (WHERE began_at > @since), 0),
-		       count(*) FILTER (WHERE state = 'running')
+		       count(*) FILTER (WHERE state = 'running'),
+		       CASE WHEN @grant = '00000000-0000-0000-0000-000000000000'::uuid THEN (
+		            SELECT coalesce(sum(runs), 0) FROM turns
+		             WHERE brand_id = @brand AND agent = @agent AND grant_id IS NULL AND began_at > @since)
+		       ELSE 0 END
 		  FROM turns
 		 WHERE brand_id = @brand AND agent = @agent AND agent_sub = @sub AND began_at > @living`
-	var recent, running int
-	if err := tx.QueryRow(ctx, q, args).Scan(&recent, &running); err != nil {
+	var recent, running, strangers int
+	if err := tx.QueryRow(ctx, q, args).Scan(&recent, &running, &strangers); err != nil {
 		return err
 	}
 	switch {
+	case strangers >= strangersPerAgent:
+		return &LimitError{What: "messages", RetryAfter: turnWindow}
 	case recent >= turnsPerPerson:
 		return &LimitError{What: "messages", RetryAfter: turnWindow}
 	case running >= runningPerPerson:

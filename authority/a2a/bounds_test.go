@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"countersign.dev/authority"
 	"countersign.dev/authority/a2a"
+	"countersign.dev/authority/agent/agenttest"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
 )
@@ -31,8 +33,9 @@ func TestABrandsCallsAreBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"text":"Done."}`)
 	})
 	var all sync.WaitGroup
+	agents := []*agenttest.PA{d.pa, d.other, d.newPA()}
 	for i := range most {
-		jwt := d.pa.Token(t, claimsOf("person-"+strconv.Itoa(i/4)))
+		jwt := agents[i%len(agents)].Token(t, claimsOf("person-"+strconv.Itoa(i/len(agents)/4)))
 		all.Go(func() {
 			a := d.do(d.request(http.MethodPost, d.url+"/message:send", jwt, "", said("m"+strconv.Itoa(i), "", "Hi")))
 			if a.status != http.StatusOK {
@@ -43,7 +46,7 @@ func TestABrandsCallsAreBounded(t *testing.T) {
 	for range most {
 		<-started
 	}
-	a := d.send(d.pa, "alex", "", said("m", "", "Hi"))
+	a := d.send(d.newPA(), "alex", "", said("m", "", "Hi"))
 	a.is(t, "one too many", http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
 	if a.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
@@ -56,6 +59,99 @@ func TestABrandsCallsAreBounded(t *testing.T) {
 	if a := d.send(d.pa, "alex", "", said("m", "", "Hi")); a.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
+}
+
+// hanging lets the Brand's agent answer nothing that says "Hang" until release.
+func (d *door) hanging() (started <-chan a2a.Turn, release func()) {
+	turns, done := make(chan a2a.Turn), make(chan struct{})
+	d.agent.mu.Lock()
+	defer d.agent.mu.Unlock()
+	d.agent.hangs = func(turn a2a.Turn) {
+		if turn.Text == "Hang" {
+			turns <- turn
+			<-done
+		}
+	}
+	release = sync.OnceFunc(func() { close(done) })
+	d.t.Cleanup(release)
+	return turns, release
+}
+
+// Two Brands whose agents are on one host, as a Provider's are: one that hangs with
+// all its calls keeps nobody of the other's waiting.
+func TestAHangingBrandHoldsUpNobodyOnItsHost(t *testing.T) {
+	d := newDoorWith(t, 2*time.Minute)
+	d.pointAt(d.Shop, d.agent.URL)
+	started, release := d.hanging()
+	var all sync.WaitGroup
+	var over atomic.Int32
+	agents := []*agenttest.PA{d.pa, d.other, d.newPA()}
+	for i := range 64 {
+		jwt := agents[i%len(agents)].Token(t, claimsOf("person-"+strconv.Itoa(i/len(agents)/4)))
+		all.Go(func() {
+			d.do(d.request(http.MethodPost, d.url+"/message:send", jwt, "", said("m"+strconv.Itoa(i), "", "Hang")))
+			over.Add(1)
+		})
+		<-started
+	}
+	shop := strings.Replace(d.url, "harbor-hotel", "fern-and-fell", 1)
+	a := d.do(d.request(http.MethodPost, shop+"/message:send", d.pa.Token(t, claimsOf("alex")), "", said("m", "", "Hi")))
+	if turn, _, _ := d.agent.last(); a.status != http.StatusOK || turn.Brand != "fern-and-fell" || over.Load() > 0 {
+		t.Errorf("%d %s, %s was called, and %d of the others had ended", a.status, a.body, turn.Brand, over.Load())
+	}
+	release()
+	all.Wait()
+}
+
+// One agent has half of a Brand's calls, whomever it invents, and of that three
+// quarters without permissions: others are heard, and so are its people who have one.
+func TestOneAgentLeavesRoom(t *testing.T) {
+	d := newDoor(t)
+	tokens := d.delegated(d.pa, "alex", "guest-1", "bookings:read").JWS
+	other := d.delegated(d.pa, "sam", "guest-2", "bookings:read").JWS
+	started, release := d.hanging()
+	var all sync.WaitGroup
+	hang := func(n int, who func(i int) string, token string) {
+		t.Helper()
+		for i := range n {
+			over := make(chan struct{})
+			all.Go(func() {
+				defer close(over)
+				a := d.send(d.pa, who(i), token, said("hang "+strconv.Itoa(i), "", "Hang"))
+				if a.status != http.StatusOK {
+					t.Errorf("%s: %d %s", who(i), a.status, a.body)
+				}
+			})
+			select {
+			case <-started:
+			case <-over:
+			}
+		}
+	}
+	heard := func(what string, a answer) {
+		t.Helper()
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	full := func(what string, a answer) {
+		t.Helper()
+		a.is(t, what, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+		if a.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: Retry-After %q", what, a.header.Get("Retry-After"))
+		}
+	}
+	hang(24, func(i int) string { return "invented-" + strconv.Itoa(i) }, "")
+	full("one more whom it invents", d.send(d.pa, "invented", "", said("a", "", "Hi")))
+	heard("somebody who has allowed it something", d.send(d.pa, "sam", other, said("b", "", "Hi")))
+	heard("another agent", d.send(d.other, "alex", "", said("c", "", "Hi")))
+	hang(8, func(int) string { return "alex" }, tokens)
+	full("beyond half of all", d.send(d.pa, "sam", other, said("d", "", "Hi")))
+	heard("another agent, then", d.send(d.other, "alex", "", said("e", "", "Hi")))
+	release()
+	all.Wait()
+	heard("afterwards", d.send(d.pa, "invented", "", said("a", "", "Hi")))
+	heard("afterwards, with a permission", d.send(d.pa, "sam", other, said("d", "", "Hi")))
 }
 
 // An agent may take longer than the server's bound on ordinary answers.

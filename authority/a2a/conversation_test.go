@@ -160,6 +160,56 @@ func TestAStepUpLocksToo(t *testing.T) {
 	d.send(d.pa, "alex", "", said("m2", context, "Hi")).invalid(t, "no token")
 }
 
+// One agent says so much in a minute without permissions, whomever it invents. Its
+// people who have one, and other agents, are heard as before.
+func TestAnAgentsInventedPeopleAreBounded(t *testing.T) {
+	d := newDoor(t)
+	token := d.delegated(d.pa, "alex", "guest-1", "bookings:read").JWS
+	// 598 times, a step-up heard again counted, and what is said with permissions not.
+	d.Exec(t, `
+		WITH c AS (
+			INSERT INTO conversations (brand_id, id, agent, agent_sub, created_at, used_at)
+			SELECT 'harbor-hotel', gen_random_uuid(), $1, 'invented-' || i, $2, $2 FROM generate_series(1, 299) i RETURNING *)
+		INSERT INTO turns (brand_id, conversation_id, message_id, agent, agent_sub, state, grant_id, runs, began_at)
+		SELECT brand_id, id, m, agent, agent_sub, 'replied', g, 2, used_at
+		  FROM c, (VALUES ('m', NULL), ('allowed', gen_random_uuid())) t (m, g)`, d.pa.Issuer, d.Clock.Now())
+	var context string
+	for i := range 2 {
+		a := d.send(d.pa, "sam-"+strconv.Itoa(i), "", said("m", "", "Hi"))
+		if context = a.context(); a.status != http.StatusOK {
+			t.Fatalf("%d: %d %s", i, a.status, a.body)
+		}
+	}
+	ran := d.agent.count()
+	for what, a := range map[string]answer{
+		"somebody new":            d.send(d.pa, "sam-2", "", said("m", "", "Hi")),
+		"in a conversation":       d.send(d.pa, "sam-1", "", said("m2", context, "Hi")),
+		"alex, without the token": d.send(d.pa, "alex", "", said("m", "", "Hi")),
+	} {
+		a.is(t, what, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+		if a.header.Get("Retry-After") != "60" {
+			t.Errorf("%s: Retry-After %q", what, a.header.Get("Retry-After"))
+		}
+	}
+	if n := d.agent.count(); n != ran {
+		t.Errorf("the agent ran %d times more", n-ran)
+	}
+	for what, a := range map[string]answer{
+		"a lost reply":      d.send(d.pa, "sam-1", "", said("m", "", "Hi")),
+		"alex, with it":     d.send(d.pa, "alex", token, said("m", "", "Hi")),
+		"alex, once more":   d.send(d.pa, "alex", token, said("m2", "", "Hi")),
+		"the other agent's": d.send(d.other, "sam-2", "", said("m", "", "Hi")),
+	} {
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	d.Clock.Advance(time.Minute)
+	if a := d.send(d.pa, "sam-2", "", said("m", "", "Hi")); a.status != http.StatusOK {
+		t.Errorf("a minute later: %d %s", a.status, a.body)
+	}
+}
+
 // 429 with Retry-After: so many messages of one person's agent in a minute, and so
 // many at once.
 func TestLimits(t *testing.T) {

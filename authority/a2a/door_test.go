@@ -52,6 +52,7 @@ type brandAgent struct {
 	bodies []string
 	heads  []http.Header
 	answer http.HandlerFunc
+	hangs  func(a2a.Turn) // nil: it does not
 }
 
 func (b *brandAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +61,11 @@ func (b *brandAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(body, &t)
 	b.mu.Lock()
 	b.calls, b.bodies, b.heads = append(b.calls, t), append(b.bodies, string(body)), append(b.heads, r.Header.Clone())
-	answer := b.answer
+	answer, hangs := b.answer, b.hangs
 	b.mu.Unlock()
+	if hangs != nil {
+		hangs(t)
+	}
 	answer(w, r)
 }
 
@@ -145,8 +149,13 @@ func (d *door) newPA() *agenttest.PA {
 // point says where the Hotel's agent is, and returns the secret.
 func (d *door) point(url string) string {
 	d.t.Helper()
+	return d.pointAt(d.Hotel, url)
+}
+
+func (d *door) pointAt(brand *tenants.Brand, url string) string {
+	d.t.Helper()
 	secret, err := tenants.SetAgentEndpoint(d.t.Context(), d.rules.Editor(authority.ByOperator()), d.Master,
-		tenants.Site{AllowLoopback: true}, d.Hotel.ID, url)
+		tenants.Site{AllowLoopback: true}, brand.ID, url)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func NewInterface(c Config) *Interface {
 	return &Interface{
 		brands: c.Brands, agents: c.Agents, rules: c.Authority, keys: c.Keys, caller: c.Caller,
 		countersign: c.Countersign, bind: c.Bind, pages: strings.TrimSuffix(c.PublicURL, "/") + "/b/",
-		now: c.Now, log: c.Log, count: newCounters(c.Metrics), busy: busy{most: callsPerBrand},
+		now: c.Now, log: c.Log, count: newCounters(c.Metrics),
 	}
 }
 

@@ -23,10 +23,11 @@ func (h *Interface) send(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	if !h.busy.begin(c.brand.ID) {
+	stranger := c.standing == nil
+	if !h.busy.begin(c.brand.ID, c.who, stranger) {
 		return &authority.LimitError{What: "messages to this Brand", RetryAfter: time.Second}
 	}
-	defer h.busy.end(c.brand.ID)
+	defer h.busy.end(c.brand.ID, c.who, stranger)
 	// An agent may take longer than other answers do.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.caller.patience + settleTime))
 
