@@ -18,7 +18,8 @@ import (
 var unfenced = map[string]string{
 	"providers": "who runs Brands", "agents": "the same everywhere", "agent_logos": "of agents", "agent_applications": "to the operator",
 	"browser_sessions": "of a browser, by the hash of its secret", "one_time_links": "by the hash of a secret",
-	"people": "may run several Brands", "passkeys": "of a person", "recovery_codes": "of a person",
+	"spent_forms": "random numbers",
+	"people":      "may run several Brands", "passkeys": "of a person", "recovery_codes": "of a person",
 	"river_job": "the queue carries ids", "river_leader": "", "river_migration": "", "river_notification": "", "river_queue": "",
 	"goose_db_version": "the number of the schema",
 }

@@ -140,10 +140,14 @@ func (v *visit) addAPIKey() error {
 	if p := d.Check(); len(p) > 0 {
 		return v.listAPIKeys(http.StatusUnprocessableEntity, p)
 	}
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "api-keys?made")
+	edit, err := v.once(eventAPIKeyCreated)
+	if err != nil {
+		return err
 	}
-	key, err := tenants.NewAPIKey(v.ctx(), v.edits(eventAPIKeyCreated), v.brand.ID, d)
+	key, err := tenants.NewAPIKey(v.ctx(), edit, v.brand.ID, d)
+	if errors.Is(err, tenants.ErrFormSpent) {
+		return v.redirect(pageOf(v.brand.ID, "api-keys?made"))
+	}
 	if err != nil {
 		return err
 	}
@@ -156,14 +160,6 @@ func (v *visit) mayMake(rights []tenants.Right) error {
 		return v.mustAlso(ChangeAdminKeys)
 	}
 	return nil
-}
-
-// alreadyMade leads back from a form that was sent before.
-func (v *visit) alreadyMade(err error, to string) error {
-	if err != nil {
-		return err
-	}
-	return v.redirect(pageOf(v.brand.ID, to))
 }
 
 func (v *visit) showKeyOnce(key string) error {
@@ -255,14 +251,17 @@ func (v *visit) rotateAPIKey() error {
 	if err := v.mayMake(k.Rights); err != nil {
 		return err
 	}
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "api-keys?made")
-	}
-	key, err := tenants.RotateAPIKey(v.ctx(), v.edits(eventAPIKeyRotated), v.brand.ID, k.ID, tenants.RotateOverlap)
-	if errors.Is(err, tenants.ErrBadKey) {
-		return problem{kind: stale, retry: pageOf(v.brand.ID, "api-keys")} // rotated or revoked meanwhile
-	}
+	edit, err := v.once(eventAPIKeyRotated)
 	if err != nil {
+		return err
+	}
+	key, err := tenants.RotateAPIKey(v.ctx(), edit, v.brand.ID, k.ID, tenants.RotateOverlap)
+	switch {
+	case errors.Is(err, tenants.ErrFormSpent):
+		return v.redirect(pageOf(v.brand.ID, "api-keys?made"))
+	case errors.Is(err, tenants.ErrBadKey):
+		return problem{kind: stale, retry: pageOf(v.brand.ID, "api-keys")} // rotated or revoked meanwhile
+	case err != nil:
 		return err
 	}
 	return v.showKeyOnce(key)

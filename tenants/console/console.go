@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -171,8 +172,10 @@ func (h *Handler) Upkeep(ctx context.Context, id tenants.BrandID) error {
 	return h.launch(ctx, id)
 }
 
-// Purge removes links that are over.
-func (h *Handler) Purge(ctx context.Context) error { return tenants.PurgeLinks(ctx, h.DB, h.now()) }
+// Purge removes links that are over, and forms that nobody can send any more.
+func (h *Handler) Purge(ctx context.Context) error {
+	return errors.Join(tenants.PurgeLinks(ctx, h.DB, h.now()), tenants.PurgeForms(ctx, h.DB, h.now()))
+}
 
 // now is the present as PostgreSQL keeps it.
 func (h *Handler) now() time.Time { return h.Now().UTC().Truncate(time.Microsecond) }

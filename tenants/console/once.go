@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"slices"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console/pages"
@@ -10,20 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// once guards what makes something that is shown a single time: a form that was
-// sent already makes no second one. The form carries what onceField gives it.
-func (v *visit) once() (again bool, err error) {
-	const most = 20
-	id := v.form.Get("once")
-	if _, err := uuid.Parse(id); err != nil {
-		return false, problem{kind: stale, retry: v.from(), cause: err}
+// once runs edits that make something which is shown a single time: for a form that
+// was sent already they are tenants.ErrFormSpent. The form carries what onceField
+// gives it.
+func (v *visit) once(event string) (tenants.Editor, error) {
+	form, err := uuid.Parse(v.form.Get("once"))
+	if err != nil {
+		return nil, problem{kind: stale, retry: v.from(), cause: err}
 	}
-	if slices.Contains(v.session.Sent, id) {
-		return true, nil
-	}
-	v.session.Sent = append(v.session.Sent, id)
-	v.session.Sent = v.session.Sent[max(0, len(v.session.Sent)-most):]
-	return false, v.save()
+	return v.edits(event).Once(form), nil
 }
 
 func onceField() ui.Hidden { return ui.Hidden{Name: "once", Value: uuid.NewString()} }

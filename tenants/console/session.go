@@ -28,9 +28,6 @@ type session struct {
 	// Tries are the delegations that the person tries, by Brand, sealed: a code in
 	// them is worth a token.
 	Tries map[tenants.BrandID][]byte `json:"tries,omitempty"`
-	// Sent are forms that made something which is shown once, so that a reload of
-	// the answer makes no second one.
-	Sent []string `json:"sent,omitempty"`
 }
 
 const recordKey = "record"

@@ -103,10 +103,14 @@ func (v *visit) setSupportAgent() error {
 	if p := tenants.CheckAgentURL(url, v.h.Site); len(p) > 0 {
 		return v.tellSupportAgent(http.StatusUnprocessableEntity, p)
 	}
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "support-agent")
+	edit, err := v.once(eventEndpointSet)
+	if err != nil {
+		return err
 	}
-	secret, err := tenants.SetAgentEndpoint(v.ctx(), v.edits(eventEndpointSet), v.h.Sealer, v.h.Site, v.brand.ID, url)
+	secret, err := tenants.SetAgentEndpoint(v.ctx(), edit, v.h.Sealer, v.h.Site, v.brand.ID, url)
+	if errors.Is(err, tenants.ErrFormSpent) {
+		return v.redirect(pageOf(v.brand.ID, "support-agent"))
+	}
 	if err != nil {
 		return err
 	}
@@ -118,18 +122,21 @@ func (v *visit) setSupportAgent() error {
 
 // renewAgentSecret is POST support-agent/secret.
 func (v *visit) renewAgentSecret() error {
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "support-agent")
+	edit, err := v.once(eventEndpointRotated)
+	if err != nil {
+		return err
 	}
 	overlap := tenants.AgentOverlap
 	if v.form.Get("at-once") == "yes" {
 		overlap = 0
 	}
-	secret, err := tenants.RotateAgentSecret(v.ctx(), v.h.DB, v.edits(eventEndpointRotated), v.h.Sealer, v.brand.ID, overlap)
-	if errors.Is(err, tenants.ErrNoAgentEndpoint) {
+	secret, err := tenants.RotateAgentSecret(v.ctx(), v.h.DB, edit, v.h.Sealer, v.brand.ID, overlap)
+	switch {
+	case errors.Is(err, tenants.ErrFormSpent):
+		return v.redirect(pageOf(v.brand.ID, "support-agent"))
+	case errors.Is(err, tenants.ErrNoAgentEndpoint):
 		return problem{kind: stale, retry: pageOf(v.brand.ID, "support-agent"), cause: err}
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return v.showAgentSecret(secret)

@@ -219,14 +219,18 @@ func (v *visit) renewWebhook() error {
 	if err != nil {
 		return err
 	}
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "webhooks?made")
+	edit, err := v.once(eventHookRotated)
+	if err != nil {
+		return err
 	}
 	overlap := tenants.WebhookOverlap
 	if v.form.Get("at-once") == "yes" {
 		overlap = 0
 	}
-	secret, err := tenants.RotateWebhook(v.ctx(), v.edits(eventHookRotated), v.h.Sealer, v.brand.ID, w.ID, overlap)
+	secret, err := tenants.RotateWebhook(v.ctx(), edit, v.h.Sealer, v.brand.ID, w.ID, overlap)
+	if errors.Is(err, tenants.ErrFormSpent) {
+		return v.redirect(pageOf(v.brand.ID, "webhooks?made"))
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -129,14 +130,17 @@ func (v *visit) addWebhook() error {
 	if p := d.Check(v.h.Site); len(p) > 0 {
 		return v.listWebhooks(http.StatusUnprocessableEntity, p)
 	}
-	if again, err := v.once(); err != nil || again {
-		return v.alreadyMade(err, "webhooks?made")
-	}
-	w, secret, err := tenants.CreateWebhook(v.ctx(), v.edits(eventHookCreated), v.h.Sealer, v.h.Site, v.brand.ID, d)
-	if len(v.fieldProblems(err)) > 0 {
-		return v.listWebhooks(http.StatusUnprocessableEntity, err)
-	}
+	edit, err := v.once(eventHookCreated)
 	if err != nil {
+		return err
+	}
+	w, secret, err := tenants.CreateWebhook(v.ctx(), edit, v.h.Sealer, v.h.Site, v.brand.ID, d)
+	switch {
+	case errors.Is(err, tenants.ErrFormSpent):
+		return v.redirect(pageOf(v.brand.ID, "webhooks?made"))
+	case len(v.fieldProblems(err)) > 0:
+		return v.listWebhooks(http.StatusUnprocessableEntity, err)
+	case err != nil:
 		return err
 	}
 	return v.showHookOnce(w.ID, secret)
