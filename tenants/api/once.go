@@ -47,13 +47,19 @@ func (h *Handler) once(next serve) serve {
 		if err := next(kept, r, c); err != nil {
 			h.fail(kept, r, err)
 		}
-		// What failed on our side may be tried again.
 		reply := tenants.Reply{Status: kept.status, ContentType: w.Header().Get("Content-Type"), Body: kept.body.Bytes()}
-		if err := tenants.EndCall(r.Context(), h.DB, c.ID, call, reply, kept.status < http.StatusInternalServerError); err != nil {
+		if err := tenants.EndCall(r.Context(), h.DB, c.ID, call, reply, !passing(kept.status)); err != nil {
 			h.Log.ErrorContext(r.Context(), "answer not kept", "brand", string(c.ID), "error", err)
 		}
 		return nil
 	}
+}
+
+// passing tells an answer about this moment: a budget that is used up, how things
+// stand, a failure of ours. Nothing was done, and the same call may be answered
+// otherwise in a minute, so the answer is not kept.
+func passing(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusConflict || status >= http.StatusInternalServerError
 }
 
 // digest is what must be the same for a call to be the same.

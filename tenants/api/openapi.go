@@ -48,7 +48,7 @@ func (h *Handler) document() object {
 				"errors names all of them, each with the way to mend it. Calls that answer 202 with a change " +
 				"wait for a touch of an owner's passkey on the dashboard, for 7 days; every owner gets a letter, and DELETE of the change takes it back. " +
 				"What only stops something waits for nobody; revoking a signing key is that, and every owner hears of it. A POST, PUT, PATCH or DELETE with an Idempotency-Key is done once " +
-				"within a day; the same call again gets the same answer.",
+				"within a day; the same call again gets the same answer, unless that was 409, 429 or 5xx: nothing was done then, and the call may be tried again.",
 		},
 		"servers":  []any{object{"url": h.Site.PublicURL}},
 		"security": []any{object{"apiKey": []any{}}},

@@ -452,6 +452,29 @@ func TestIdempotencyKeyDoesACallOnce(t *testing.T) {
 	if n := a.Count(t, `SELECT count(*) FROM pending_changes`); n != 3 {
 		t.Errorf("%d changes after eight at once", n)
 	}
+	// What only holds for now is no answer for a day: too often, and not as things stand.
+	for range 120 {
+		send("", "harbor-hotel/interface/check", "")
+	}
+	if status, _, h := send("k5", "harbor-hotel/interface/check", ""); status != 429 || h.Get("Retry-After") == "" {
+		t.Errorf("one check too many: %d", status)
+	}
+	a.Clock.Advance(time.Minute)
+	if status, _, h := send("k5", "harbor-hotel/interface/check", ""); status != 200 || h.Get("Idempotent-Replayed") != "" {
+		t.Errorf("the same call a minute later: %d %v", status, h)
+	}
+	if status, _, h := send("k5", "harbor-hotel/interface/check", ""); status != 200 || h.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the same call once it was done: %d %v", status, h)
+	}
+	const resume = "harbor-hotel/resume"
+	a.Exec(t, `UPDATE brands SET state = 'active' WHERE id = 'harbor-hotel'`)
+	if status, b, _ := send("k6", resume, ""); status != 409 {
+		t.Errorf("%d %s", status, b)
+	}
+	a.Exec(t, `UPDATE brands SET state = 'paused' WHERE id = 'harbor-hotel'`)
+	if status, b, _ := send("k6", resume, ""); status != 202 {
+		t.Errorf("the same call as things stand now: %d %s", status, b)
+	}
 	a.Clock.Advance(25 * time.Hour)
 	if err := tenants.PurgeCalls(t.Context(), a.DB, a.Hotel.ID, a.Clock.Now()); err != nil {
 		t.Fatal(err)
