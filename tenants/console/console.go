@@ -92,19 +92,24 @@ type Handler struct {
 	due      *turns       // Brands that may have notices to send
 	flood    *web.Limiter // per address, over everything
 	mails    *web.Limiter // per account, over what sends mail
-	guesses  *web.Limiter // per account, over recovery codes
-	invites  *web.Limiter // per Brand or person, over mail to others and new Brands
-	looks    *web.Limiter // per Brand, over looks at servers that it names
+	// What strangers have us mail to whoever they name: per address, and over all of it.
+	writers, allWriters *web.Limiter
+	guesses             *web.Limiter // per account, over recovery codes
+	invites             *web.Limiter // per Brand or person, over mail to others and new Brands
+	looks               *web.Limiter // per Brand, over looks at servers that it names
 }
 
 // What one address may ask for is what 500 people behind one of them need, each
 // of some ten pages at once (B95). What one account may cause is little.
 var (
-	floodLimit   = web.Limit{Burst: 6000, Per: 5 * time.Minute}
-	mailLimit    = web.Limit{Burst: 5, Per: time.Hour}
-	guessesLimit = web.Limit{Burst: 10, Per: time.Hour}
-	invitesLimit = web.Limit{Burst: 50, Per: time.Hour}
-	looksLimit   = web.Limit{Burst: 120, Per: time.Hour}
+	floodLimit = web.Limit{Burst: 6000, Per: 5 * time.Minute}
+	mailLimit  = web.Limit{Burst: 5, Per: time.Hour}
+	// Nobody signs up often: these two are for those who have us flood others.
+	writersLimit    = web.Limit{Burst: 20, Per: time.Hour}
+	allWritersLimit = web.Limit{Burst: 300, Per: 10 * time.Minute}
+	guessesLimit    = web.Limit{Burst: 10, Per: time.Hour}
+	invitesLimit    = web.Limit{Burst: 50, Per: time.Hour}
+	looksLimit      = web.Limit{Burst: 120, Per: time.Hour}
 )
 
 // New returns a Handler.
@@ -117,6 +122,7 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		Config: c, mux: http.NewServeMux(), due: newTurns(),
 		flood: web.NewLimiter(floodLimit, c.Now), mails: web.NewLimiter(mailLimit, c.Now), guesses: web.NewLimiter(guessesLimit, c.Now),
+		writers: web.NewLimiter(writersLimit, c.Now), allWriters: web.NewLimiter(allWritersLimit, c.Now),
 		invites: web.NewLimiter(invitesLimit, c.Now), looks: web.NewLimiter(looksLimit, c.Now),
 	}
 	h.passkeys, err = webauthn.New(&webauthn.Config{

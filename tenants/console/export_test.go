@@ -46,6 +46,8 @@ func (h *Handler) RegisterStray() {
 var (
 	FloodBurst = floodLimit.Burst
 	MailBurst  = mailLimit.Burst
+	Writers    = writersLimit.Burst
+	AllWriters = allWritersLimit.Burst
 	Back       = back
 )
 

@@ -9,12 +9,18 @@ import (
 	"countersign.dev/web/i18n"
 )
 
-// letter queues a mail in the language of the page. args fill the gaps.
-func (v *visit) letter(to, key string, args ...any) {
+// letter queues a mail to somebody we know, in the language of the page. args fill
+// the gaps.
+func (v *visit) letter(to, key string, args ...any) { v.queue(mail.Members, to, key, args) }
+
+// strangersLetter queues one that a visitor has us write to whoever he names.
+func (v *visit) strangersLetter(to, key string, args ...any) { v.queue(mail.Strangers, to, key, args) }
+
+func (v *visit) queue(lane mail.Lane, to, key string, args []any) {
 	if v.h.post == nil {
 		return
 	}
-	v.h.post.Put(v.ctx(), v.h.compose(v.lang, to, key, args...))
+	v.h.post.Put(v.ctx(), lane, v.h.compose(v.lang, to, key, args...))
 }
 
 func (h *Handler) compose(l i18n.Language, to, key string, args ...any) mail.Message {

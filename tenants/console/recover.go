@@ -49,7 +49,7 @@ func (v *visit) recover() error {
 	if err != nil {
 		return v.askRecover(http.StatusUnprocessableEntity, v.text("console.problem.email"))
 	}
-	if err := v.limited(v.h.mails, "recover "+email); err != nil {
+	if err := v.mayWrite("recover", email); err != nil {
 		return err
 	}
 	_, err = tenants.PersonByEmail(v.ctx(), v.h.DB, email)
@@ -64,7 +64,7 @@ func (v *visit) recover() error {
 	if known {
 		v.letter(typed, "recovery", "link", v.h.LinkURL(token))
 	} else {
-		v.letter(typed, "nobody")
+		v.strangersLetter(typed, "nobody")
 	}
 	return v.sent(typed)
 }

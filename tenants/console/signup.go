@@ -85,7 +85,7 @@ func (v *visit) signUp() error {
 	if len(problems) > 0 {
 		return v.askSignUp(http.StatusUnprocessableEntity, problems)
 	}
-	if err := v.limited(v.h.mails, "signup "+email); err != nil {
+	if err := v.mayWrite("signup", email); err != nil {
 		return err
 	}
 	_, err = tenants.PersonByEmail(v.ctx(), v.h.DB, email)
@@ -98,11 +98,26 @@ func (v *visit) signUp() error {
 		return err
 	}
 	if known {
-		v.letter(data.Typed, "known")
+		v.strangersLetter(data.Typed, "known")
 	} else {
-		v.letter(data.Typed, "signup", "link", v.h.LinkURL(token))
+		v.strangersLetter(data.Typed, "signup", "link", v.h.LinkURL(token))
 	}
 	return v.sent(data.Typed)
+}
+
+// mayWrite keeps what visitors have us mail to whoever they name within its budgets.
+// They are spent before anything is looked up, so whoever is refused learns nothing
+// of the mailbox (B99). An address has little, and all of them together not enough to
+// make the Limiter forget a mailbox before its budget has come back anyhow.
+func (v *visit) mayWrite(kind, email string) error {
+	if err := v.limited(v.h.writers, v.h.Addresses.Of(v.r)); err != nil {
+		return err
+	}
+	// What an address has used up costs the others nothing, nor one door the other.
+	if err := v.limited(v.h.allWriters, kind); err != nil {
+		return err
+	}
+	return v.limited(v.h.mails, kind+" "+email)
 }
 
 // sent says that mail is on its way, if it is.

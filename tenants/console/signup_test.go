@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -220,6 +221,59 @@ func TestOneMailboxIsNotFlooded(t *testing.T) {
 	s.visitor(t).post("/console/signup", with(form, "email", "ben@example.com"), "").must(http.StatusOK)
 	s.Clock.Advance(time.Hour)
 	s.visitor(t).post("/console/signup", with(form, "email", "ANN@example.com"), "").must(http.StatusOK)
+}
+
+var idShape = regexp.MustCompile(`[0-9A-Z]{26}|[0-9a-f-]{36}`)
+
+// B95: one address has us write to few people whom it names, whoever they are and by
+// whichever door; a made-up header buys nothing, an IPv6 household is one, and all
+// addresses together are bounded, each door by itself.
+func TestStrangersHaveUsWriteToFew(t *testing.T) {
+	s := newSite(t)
+	s.become(t, "known@example.com", "Kim")
+	s.Clock.Advance(time.Hour)
+	sent := 0
+	ask := func(remote, door, email string) page {
+		v := s.visitor(t)
+		v.remote = remote
+		v.header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", sent%200))
+		sent++
+		return v.post("/console/"+door, url.Values{"organisation": {"L"}, "brand": {"B"}, "email": {email}}, "")
+	}
+	someone := func() string { return fmt.Sprintf("victim%d@example.com", sent) }
+	for i := range console.Writers {
+		ask(fmt.Sprintf("[2001:db8::%x]:1", i+1), []string{"signup", "recover"}[i%2], someone()).must(http.StatusOK)
+	}
+	letters := s.Count(t, `SELECT count(*) FROM one_time_links`)
+	var refused []string
+	for _, door := range []string{"signup", "recover"} {
+		for _, email := range []string{"known@example.com", someone()} {
+			p := ask("[2001:db8::ffff]:1", door, email).must(http.StatusTooManyRequests, "Too often")
+			if p.header.Get("Retry-After") == "" {
+				t.Error("not told when to come again")
+			}
+			main := p.body[strings.Index(p.body, "<main"):strings.Index(p.body, "</main>")]
+			refused = append(refused, idShape.ReplaceAllString(main, ""))
+		}
+	}
+	for _, one := range refused {
+		if one != refused[0] {
+			t.Errorf("two who are refused are told different things:\n%s\n%s", refused[0], one)
+		}
+	}
+	if n := s.Count(t, `SELECT count(*) FROM one_time_links`); n != letters {
+		t.Errorf("%d links for whoever was refused", n-letters)
+	}
+	ask("[2001:db8:0:1::1]:1", "signup", someone()).must(http.StatusOK) // the neighbours
+	s.Clock.Advance(time.Hour / time.Duration(console.Writers))
+	ask("[2001:db8::1]:1", "recover", someone()).must(http.StatusOK)
+
+	s.Clock.Advance(time.Hour)
+	for i := range console.AllWriters {
+		ask(fmt.Sprintf("192.0.2.%d:1", i/console.Writers), "signup", someone()).must(http.StatusOK)
+	}
+	ask("192.0.2.200:1", "signup", someone()).must(http.StatusTooManyRequests)
+	ask("192.0.2.201:1", "recover", "known@example.com").must(http.StatusOK)
 }
 
 // What is typed is checked, and never becomes part of a mail's head.

@@ -123,7 +123,7 @@ func TestQueueTriesAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go q.Run(ctx)
-			q.Put(ctx, mail.Message{To: "ann@example.com"})
+			q.Put(ctx, mail.Members, mail.Message{To: "ann@example.com"})
 			time.Sleep(time.Minute) // of the bubble's clock
 			synctest.Wait()
 			if f.tries != want {
@@ -141,11 +141,47 @@ func TestQueueIsBounded(t *testing.T) {
 	var log strings.Builder
 	q := mail.NewQueue(&flaky{}, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 1001 {
-		q.Put(t.Context(), mail.Message{})
+		q.Put(t.Context(), mail.Strangers, mail.Message{})
 	}
 	if !strings.Contains(log.String(), "dropped") {
 		t.Error("nothing was dropped")
 	}
+}
+
+// stuck takes letters to members, and keeps who brings any other one waiting.
+type stuck chan mail.Message
+
+func (s stuck) Send(ctx context.Context, m mail.Message) error {
+	if m.Subject == "stranger" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s <- m
+	return nil
+}
+
+// However much strangers have us write, and however slowly it leaves, members hear
+// what happens to their accounts at once.
+func TestMembersDoNotWaitForStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		sent := make(stuck, 1)
+		q := mail.NewQueue(sent, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 1001 {
+			q.Put(ctx, mail.Strangers, mail.Message{Subject: "stranger"})
+		}
+		q.Put(ctx, mail.Members, mail.Message{Subject: "a passkey was added"})
+		if n := strings.Count(log.String(), "dropped"); n != 1 {
+			t.Errorf("%d were dropped", n)
+		}
+		go q.Run(ctx)
+		began := time.Now() // of the bubble's clock
+		if m := <-sent; m.Subject != "a passkey was added" || time.Since(began) > 0 {
+			t.Errorf("%q after %v", m.Subject, time.Since(began))
+		}
+	})
 }
 
 // The outbox keeps the newest and not everything.
