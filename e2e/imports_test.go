@@ -20,7 +20,7 @@ const module = "countersign.dev/"
 var mayImport = map[string][]string{
 	"tenants":                      {"tenants/egress"}, // what a Brand may name, before it is saved
 	"tenants/egress":               {},
-	"tenants/api":                  {"authority", "authority/events", "authority/export", "authority/signing", "tenants", "web"},
+	"tenants/api":                  {"authority", "authority/events", "authority/export", "authority/signing", "tenants", "web", "web/alike"},
 	"tenants/console":              {"authority", "authority/events", "authority/export", "authority/signing", "authority/tryout", "authority/verify", "deploy/proxy", "tenants", "tenants/egress", "tenants/console/pages", "tenants/mail", "web", "web/alike", "web/i18n", "web/static", "web/ui"},
 	"tenants/console/pages":        {"web/ui"},
 	"tenants/mail":                 {},

@@ -148,10 +148,16 @@ func (p *Problems) words(field, text string, least, most int) {
 	case n > most:
 		p.add(field, "is too long", "use "+count(most)+" characters at most")
 		p.kind(TooLong, count(most))
-	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
+	case strings.ContainsFunc(text, Invisible):
 		p.add(field, "holds a line break or an invisible character", "write it again, in one line")
 		p.kind(Unseen)
 	}
+}
+
+// Invisible tells characters that nobody sees, and those that turn round or break
+// what stands beside them: no name holds them.
+func Invisible(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // between checks a number.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"countersign.dev/tenants"
@@ -120,7 +119,7 @@ func (r *Registry) appliable(a Application) error {
 	}
 	const least, most = 3, 320
 	n := utf8.RuneCountInString(a.Contact)
-	if n < least || n > most || !utf8.ValidString(a.Contact) || strings.ContainsFunc(a.Contact, unicode.IsControl) {
+	if n < least || n > most || !utf8.ValidString(a.Contact) || strings.ContainsFunc(a.Contact, tenants.Invisible) {
 		return ErrBadContact
 	}
 	issuer, errIssuer := url.Parse(a.Issuer)

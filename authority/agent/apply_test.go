@@ -37,14 +37,15 @@ func TestAgentAppliesAndWaits(t *testing.T) {
 		token  string
 		want   error
 	}{
-		"another's name":        {nil, token(stranger, good), agent.ErrIssuer},
-		"another audience":      {nil, token(p, agenttest.Claims{Sub: "x", Aud: "https://provider.example"}), agent.ErrAudience},
-		"an old proof":          {nil, token(p, agenttest.Claims{Sub: "x", Aud: applyAudience, IssuedAt: time.Now().Add(-time.Hour)}), agent.ErrExpired},
-		"no proof":              {nil, "", agent.ErrMalformed},
-		"keys elsewhere":        {func(a *agent.Application) { a.JWKSURI = stranger.JWKSURI }, token(p, good), agent.ErrForeignKeys},
-		"keys that are no keys": {func(a *agent.Application) { a.JWKSURI = p.Issuer + "/x#y" }, token(p, good), agent.ErrBadJWKSURI},
-		"no name":               {func(a *agent.Application) { a.Name = "" }, token(p, good), agent.ErrBadName},
-		"no contact":            {func(a *agent.Application) { a.Contact = "x" }, token(p, good), agent.ErrBadContact},
+		"another's name":                 {nil, token(stranger, good), agent.ErrIssuer},
+		"another audience":               {nil, token(p, agenttest.Claims{Sub: "x", Aud: "https://provider.example"}), agent.ErrAudience},
+		"an old proof":                   {nil, token(p, agenttest.Claims{Sub: "x", Aud: applyAudience, IssuedAt: time.Now().Add(-time.Hour)}), agent.ErrExpired},
+		"no proof":                       {nil, "", agent.ErrMalformed},
+		"keys elsewhere":                 {func(a *agent.Application) { a.JWKSURI = stranger.JWKSURI }, token(p, good), agent.ErrForeignKeys},
+		"keys that are no keys":          {func(a *agent.Application) { a.JWKSURI = p.Issuer + "/x#y" }, token(p, good), agent.ErrBadJWKSURI},
+		"nobody sees all of the contact": {func(a *agent.Application) { a.Contact = "ops@\u202eagent.example" }, token(p, good), agent.ErrBadContact},
+		"no name":                        {func(a *agent.Application) { a.Name = "" }, token(p, good), agent.ErrBadName},
+		"no contact":                     {func(a *agent.Application) { a.Contact = "x" }, token(p, good), agent.ErrBadContact},
 	} {
 		a := application(p)
 		if tt.change != nil {

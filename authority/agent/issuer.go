@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"countersign.dev/tenants"
 	"countersign.dev/tenants/egress"
 )
 
@@ -31,7 +31,7 @@ func registrable(a Agent, allowLoopback bool) error {
 	if err := egress.CheckURL(a.JWKSURI, allowLoopback); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadJWKSURI, err)
 	}
-	plain := utf8.ValidString(a.Name) && !strings.ContainsFunc(a.Name, unicode.IsControl)
+	plain := utf8.ValidString(a.Name) && !strings.ContainsFunc(a.Name, tenants.Invisible)
 	if !plain || strings.TrimSpace(a.Name) == "" || utf8.RuneCountInString(a.Name) > maxName {
 		return ErrBadName
 	}

@@ -65,7 +65,7 @@ func TestKeySetsAndNamesThatMayBeRegistered(t *testing.T) { // R24
 			t.Errorf("%q: %v, want ErrBadJWKSURI", uri, err)
 		}
 	}
-	for _, name := range []string{"", " ", "a\x00b", "a\nb", "\xff", strings.Repeat("é", 201)} {
+	for _, name := range []string{"", " ", "a\x00b", "a\nb", "a\u2028b", "Your\u202eknaB", "Ar\u200bia", "Ar\u2060ia", "Ar\u3164ia", "\xff", strings.Repeat("é", 201)} {
 		a := good
 		a.Name = name
 		if err := registry.Register(t.Context(), a); !errors.Is(err, agent.ErrBadName) {

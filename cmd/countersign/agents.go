@@ -15,6 +15,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// listAgents lists the agents, wherever they may ask.
+func listAgents(ctx context.Context, pool *pgxpool.Pool, a args) error {
+	if a.brand != "" {
+		return listAgentsAt(ctx, pool, a)
+	}
+	all, err := agentRegistry(pool, a).List(ctx)
+	if err != nil {
+		return err
+	}
+	crowd, err := everybody(ctx, pool, all)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ISSUER\tDRAWN\tNAME\tENABLED\tTEST\tDISCOVERED\tLOGO\tKEYS\tALIKE")
+	for _, one := range all {
+		fmt.Fprintf(w, "%s\t%s\t%q\t%v\t%v\t%v\t%v\t%s\t%s\n", one.Issuer, drawn(one.Issuer), one.Name, one.Enabled, one.Test, one.Discovered, one.Logo != "", one.JWKSURI,
+			likeness(crowd, one.Issuer, one.Name))
+	}
+	return w.Flush()
+}
+
 // checkAgent fetches what the agent publishes, now. One that only applies is
 // looked at too, for whoever has to decide.
 func checkAgent(ctx context.Context, pool *pgxpool.Pool, a args) error {
@@ -83,16 +105,26 @@ func agentRegistry(pool *pgxpool.Pool, a args) *agent.Registry {
 	})
 }
 
-// listApplications shows who asks to be registered.
+// listApplications shows who asks to be registered, and for whom else it could be
+// taken: whom the operator approves is let in at every Brand.
 func listApplications(ctx context.Context, pool *pgxpool.Pool, a args) error {
-	waiting, err := agent.NewRegistry(agent.RegistryConfig{DB: pool, AllowLoopback: a.dev, Now: time.Now}).Applications(ctx)
+	registry := agentRegistry(pool, a)
+	waiting, err := registry.Applications(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	crowd, err := everybody(ctx, pool, known)
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ISSUER\tNAME\tCONTACT\tLOGO\tASKED\tKEYS\tSEEN")
+	fmt.Fprintln(w, "ISSUER\tDRAWN\tNAME\tALIKE\tCONTACT\tLOGO\tASKED\tKEYS\tSEEN")
 	for _, one := range waiting {
-		fmt.Fprintf(w, "%s\t%q\t%q\t%v\t%s\t%s\t%s\n", one.Issuer, one.Name, one.Contact, one.LogoHash != "", one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI, one.Digest())
+		fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%q\t%v\t%s\t%s\t%s\n", one.Issuer, drawn(one.Issuer), one.Name, likeness(crowd, one.Issuer, one.Name), one.Contact, one.LogoHash != "", one.AskedAt.UTC().Format(time.RFC3339), one.JWKSURI, one.Digest())
 	}
 	return w.Flush()
 }

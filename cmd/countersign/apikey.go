@@ -75,7 +75,7 @@ func listAPIKeys(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		if k.RevokedAt != nil {
 			revoked = k.RevokedAt.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\t%s\n", k.ID, k.Name, k.Rights, k.CreatedAt.UTC().Format(time.RFC3339), used, revoked)
+		fmt.Fprintf(w, "%s\t%q\t%v\t%s\t%s\t%s\n", k.ID, k.Name, k.Rights, k.CreatedAt.UTC().Format(time.RFC3339), used, revoked)
 	}
 	return w.Flush()
 }

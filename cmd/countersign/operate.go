@@ -188,21 +188,7 @@ func runAgent(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 			"add": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
 				return registry(pool, a).Register(ctx, agent.Agent{Issuer: a.issuer, JWKSURI: a.jwksURI, Name: a.name, Enabled: true, Test: a.test, Contact: a.contact})
 			},
-			"list": func(ctx context.Context, pool *pgxpool.Pool, a args) error {
-				if a.brand != "" {
-					return listAgentsAt(ctx, pool, a)
-				}
-				all, err := registry(pool, a).List(ctx)
-				if err != nil {
-					return err
-				}
-				w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ISSUER\tNAME\tENABLED\tTEST\tDISCOVERED\tLOGO\tKEYS")
-				for _, one := range all {
-					fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%v\t%v\t%s\n", one.Issuer, one.Name, one.Enabled, one.Test, one.Discovered, one.Logo != "", one.JWKSURI)
-				}
-				return w.Flush()
-			},
+			"list": listAgents,
 		},
 	}.run(ctx, argv, stdout, stderr)
 }
@@ -228,7 +214,7 @@ func runBrand(ctx context.Context, argv []string, _ io.Reader, stdout, stderr io
 					if err != nil {
 						return err
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", b.ID, b.Name, b.State, b.InterfaceURL)
+					fmt.Fprintf(w, "%s\t%q\t%s\t%s\n", b.ID, b.Name, b.State, b.InterfaceURL)
 				}
 				return w.Flush()
 			},

@@ -346,3 +346,59 @@ func TestAnApplicationIsApprovedAsItWasSeen(t *testing.T) {
 		t.Errorf("as seen: exit %d, %q", code, errs)
 	}
 }
+
+// Whoever approves an agent lets it in at every Brand, and reads it in a terminal: a
+// host that is drawn otherwise stands there in both forms, whom it could be taken
+// for is said, and what strangers wrote is quoted.
+func TestOperatorsSeeWhomAnAgentPassesFor(t *testing.T) {
+	w := authoritytest.NewAt(t, time.Now())
+	database := serviceURL(t, w)
+	w.Exec(t, `UPDATE brands SET interface_url = 'https://agents.hotel.example/a2a' WHERE id = 'harbor-hotel'`)
+	apply := func(issuer, name string) {
+		w.Exec(t, `INSERT INTO agent_applications (issuer, jwks_uri, name, contact, logo_hash, asked_at, state)
+			VALUES ($1, $1 || '/jwks.json', $2, 'ops@bo.example', '', now(), 'pending')`, issuer, name)
+	}
+	apply("https://xn--gent-43d.example", "Bo") // a Cyrillic а
+	apply("https://agents.h0tel.example", "Harb0r Hotel Support")
+	apply("https://plain.example", "Zoe\u202e x") // as it could be written before
+	lines := func(argv ...string) map[string]string {
+		t.Helper()
+		code, out, errs := typed(t, append(argv, "--database-url", database)...)
+		if code != 0 {
+			t.Fatalf("%v: exit %d, %s", argv, code, errs)
+		}
+		got := make(map[string]string)
+		for _, line := range strings.Split(out, "\n") {
+			issuer, rest, _ := strings.Cut(line, " ")
+			got[issuer] = rest
+		}
+		return got
+	}
+	has := func(what, line string, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if !strings.Contains(line, word) {
+				t.Errorf("%s: %q is not in %q", what, word, line)
+			}
+		}
+	}
+	got := lines("agent", "pending")
+	has("in another alphabet", got["https://xn--gent-43d.example"], `"аgent.example"`, "host like agent "+authoritytest.Agent)
+	has("like a Brand", got["https://agents.h0tel.example"], "name like Brand harbor-hotel", "host like Brand harbor-hotel")
+	has("like nobody", got["https://plain.example"], `"Zoe\u202e x"`)
+	if plain := got["https://plain.example"]; strings.Contains(plain, " like ") {
+		t.Errorf("like nobody: %q", plain)
+	}
+
+	w.Exec(t, `INSERT INTO agents (issuer, jwks_uri, name, enabled, test, contact, created_at, updated_at)
+		SELECT issuer, jwks_uri, name, true, false, contact, asked_at, asked_at FROM agent_applications`)
+	w.Exec(t, `UPDATE brands SET agents = 'registered' WHERE id = 'harbor-hotel'`)
+	for _, argv := range [][]string{{"agent", "list"}, {"agent", "list", "--brand", "harbor-hotel", "--search", "gent"}} {
+		got := lines(argv...)
+		has("in another alphabet", got["https://xn--gent-43d.example"], `"аgent.example"`, "host like agent "+authoritytest.Agent)
+		has("like a Brand", got["https://agents.h0tel.example"], `"Harb0r Hotel Support"`, "name like Brand harbor-hotel", "host like Brand harbor-hotel")
+		has("the one it is like", got[authoritytest.Agent], "host like agent https://xn--gent-43d.example")
+	}
+	has("quoted", lines("agent", "list")["https://plain.example"], `"Zoe\u202e x"`)
+	has("quoted", lines("agent", "list", "--brand", "harbor-hotel")["https://plain.example"], `"Zoe\u202e x"`)
+}

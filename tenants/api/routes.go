@@ -205,7 +205,7 @@ var (
 		DueAt: exampleTime, LastAt: &exampleTime, LastStatus: &exampleStatus,
 	}}}
 	exampleAgents   = agentsReply{Agents: []agentReply{{Issuer: "https://agent.example", NotedAt: exampleTime}}}
-	exampleKnown    = knownReply{Agents: []knownAgent{{Issuer: "https://agent.example", Name: "Aria", KeysURL: "https://agent.example/jwks.json", RegisteredAt: exampleTime, Enabled: true, Listed: &no, Logo: ""}}}
+	exampleKnown    = knownReply{Agents: []knownAgent{{Issuer: "https://agent.example", Name: "Aria", KeysURL: "https://agent.example/jwks.json", RegisteredAt: exampleTime, Enabled: true, Listed: &no, Host: "agent.example", AlikeAgents: []string{}}}}
 	exampleKey      = keyView{KID: "Yk1…", State: "next", Alg: "ES256", Backend: "local", CreatedAt: exampleTime, ChangedAt: exampleTime, SignsFrom: &exampleTime}
 	exampleKeys     = keysReply{[]keyView{exampleKey}}
 	exampleGrant    = grantView{ID: exampleID, State: "living", Agent: "https://agent.example", AgentName: "Aria", Subject: "guest-7", Scopes: []string{"bookings:read"}, CreatedAt: exampleTime, ExpiresAt: exampleTime.AddDate(0, 0, 30)}

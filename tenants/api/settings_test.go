@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"net/http"
@@ -384,6 +385,18 @@ func TestKnownAgentsThroughTheAPI(t *testing.T) {
 	}
 	if got := at("?search=OTHER.ex"); len(got) != 1 || got["https://other.example"] == nil {
 		t.Errorf("%v", got)
+	}
+	// Addresses in both forms, and whom one can be taken for.
+	a.Exec(t, `INSERT INTO agents (issuer, jwks_uri, name, enabled, test, contact, created_at, updated_at)
+		SELECT i, i || '/jwks.json', n, true, false, '', now(), now()
+		  FROM (VALUES ('https://xn--gent-43d.example', 'Bo'), ('https://desk.example', 'Harb0r Hotel Desk')) AS v (i, n)`) // a Cyrillic а
+	all = at("")
+	if m := all["https://xn--gent-43d.example"]; m["host"] != "xn--gent-43d.example" || m["drawn"] != "аgent.example" || m["alike_brand"] != false ||
+		fmt.Sprint(m["alike_agents"]) != "[https://agent.example]" {
+		t.Errorf("%v", m)
+	}
+	if m := all["https://desk.example"]; m["host"] != "desk.example" || m["drawn"] != "" || m["alike_brand"] != true || fmt.Sprint(m["alike_agents"]) != "[]" {
+		t.Errorf("%v", m)
 	}
 	first := a.must("GET", "agents/known?limit=1", "", 200)
 	if rest := at("?limit=100&cursor=" + url.QueryEscape(first["next"].(string))); len(rest) != len(all)-1 {

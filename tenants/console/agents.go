@@ -20,14 +20,6 @@ const (
 	mostCompared = 1000
 )
 
-// hostOf is the agent's verified address.
-func hostOf(issuer string) string {
-	if u, err := url.Parse(issuer); err == nil && u.Host != "" {
-		return u.Host
-	}
-	return issuer
-}
-
 // showAgents is GET agents.
 func (v *visit) showAgents() error {
 	frame, err := v.brandFrame("agents", "console.agents.heading")
@@ -122,7 +114,7 @@ func (v *visit) agentRule() (pages.Rule, error) {
 
 func (v *visit) agentRow(a tenants.AgentView, all []tenants.AgentView) pages.AgentRow {
 	row := pages.AgentRow{
-		Name: a.Name, Logo: agentLogo(v.brand.ID, a.Logo), Host: alike.Host(hostOf(a.Issuer)), Drawn: v.drawn(a), Warnings: v.doubles(a, all),
+		Name: a.Name, Logo: agentLogo(v.brand.ID, a.Logo), Host: alike.Host(alike.HostOf(a.Issuer)), Drawn: v.drawn(a), Warnings: v.doubles(a, all),
 		May: v.mayAgent(a), Word: v.wordOn(a), Open: v.link("console.agents.open", agentPage(v.brand.ID, a.Issuer)),
 	}
 	if a.Test {
@@ -148,7 +140,7 @@ func agentPage(brand tenants.BrandID, issuer string) string {
 
 // drawn shows an address in both forms, where browsers may draw it in another.
 func (v *visit) drawn(a tenants.AgentView) ui.Phrase {
-	host := hostOf(a.Issuer)
+	host := alike.HostOf(a.Issuer)
 	if shown, differs := alike.Drawn(host); differs {
 		return v.say("console.agents.letters", "shown", shown, "host", alike.Host(host))
 	}
@@ -162,8 +154,8 @@ func (v *visit) doubles(a tenants.AgentView, all []tenants.AgentView) []ui.Phras
 		out = append(out, v.say("console.agents.alike.brand", "agent", a.Name))
 	}
 	for _, o := range all {
-		if o.Issuer != a.Issuer && alike.Hosts(hostOf(a.Issuer), hostOf(o.Issuer)) {
-			out = append(out, v.say("console.agents.alike.agent", "other", alike.Host(hostOf(o.Issuer))))
+		if o.Issuer != a.Issuer && alike.Hosts(alike.HostOf(a.Issuer), alike.HostOf(o.Issuer)) {
+			out = append(out, v.say("console.agents.alike.agent", "other", alike.Host(alike.HostOf(o.Issuer))))
 		}
 	}
 	return out

@@ -23,11 +23,13 @@ func Drawn(host string) (string, bool) {
 	return drawn, err == nil && drawn != Host(host)
 }
 
+// tooShort is a name that stands within many others by chance.
+const tooShort = 4
+
 // Names reports whether one name stands within the other once case, spacing and
 // the commonest tricks of spelling are taken away.
 func Names(one, other string) bool {
 	a, b := skeleton(one), skeleton(other)
-	const tooShort = 4
 	if len(a) < tooShort || len(b) < tooShort {
 		return false
 	}
@@ -41,13 +43,15 @@ func Hosts(one, other string) bool {
 	if a == b {
 		return false
 	}
-	if drawn, ok := Drawn(a); ok {
-		a = drawn
+	return look(a) == look(b)
+}
+
+// look is the skeleton of the address as it is drawn.
+func look(host string) string {
+	if drawn, ok := Drawn(host); ok {
+		host = drawn
 	}
-	if drawn, ok := Drawn(b); ok {
-		b = drawn
-	}
-	return skeleton(a) == skeleton(b)
+	return skeleton(host)
 }
 
 var tricks = strings.NewReplacer("0", "o", "1", "l", "i", "l", "5", "s", "rn", "m", "vv", "w",
