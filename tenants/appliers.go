@@ -71,6 +71,7 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 	}
 	maps.Copy(all, askedAppliers(db, site))
 	maps.Copy(all, fileAppliers())
+	maps.Copy(all, keyRuleAppliers(site))
 	maps.Copy(all, ownerDecides(
 		ChangeMemberInvite, ChangeMemberRole, ChangeMemberRemove,
 		ChangeMemberConfirm, ChangeMemberVouch, ChangeBrandNew, ChangeClose, ChangeSigningNext, ChangeSigningRetire,
@@ -85,8 +86,7 @@ type loginChange struct{ Connection Connection }
 // AskInterface asks for a move of the interface. What would be refused is told
 // now, and not to the owner.
 func (a *Asks) AskInterface(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface, by, channel string) (PendingChange, error) {
-	m := move{site: site, want: want, confirmed: true, later: true}
-	want, err := m.try(ctx, edit, brand)
+	want, err := CheckAsked(ctx, edit, site, brand, want)
 	if err != nil {
 		return PendingChange{}, err
 	}

@@ -128,7 +128,7 @@ func (e *Edit) applyFile(ctx context.Context, site Site, f File) error {
 			return err
 		}
 	}
-	if _, err := e.changeSettings(ctx, site, change); err != nil {
+	if _, err := e.changeSettings(ctx, site, false, change); err != nil {
 		return err
 	}
 	if f.Agents != nil {

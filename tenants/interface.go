@@ -94,6 +94,12 @@ func CheckInterface(ctx context.Context, edit Editor, site Site, brand BrandID, 
 	return m.try(ctx, edit, brand)
 }
 
+// CheckAsked is CheckInterface where somebody only asks, and an owner decides.
+func CheckAsked(ctx context.Context, edit Editor, site Site, brand BrandID, want Interface) (Interface, error) {
+	m := move{site: site, want: want, confirmed: true, later: true}
+	return m.try(ctx, edit, brand)
+}
+
 func (m *move) try(ctx context.Context, edit Editor, brand BrandID) (Interface, error) {
 	if err := m.run(ctx, edit, brand, true); err != nil && !errors.Is(err, errTrial) {
 		return Interface{}, err

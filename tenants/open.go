@@ -71,18 +71,29 @@ func (a *Asks) AskOpen(ctx context.Context, edit Editor, brand BrandID, by, chan
 	if len(Diff(s, after)) == 0 {
 		return PendingChange{}, ErrOpen
 	}
-	const q = `SELECT proven FROM brands WHERE id = @brand`
-	is, err := One[struct{ Proven bool }](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand})
-	switch {
-	case err != nil:
-		return PendingChange{}, fmt.Errorf("ask to open %s: %w", brand, err)
-	case !is.Proven:
-		return PendingChange{}, unprovenOpen()
+	if err := CheckRule(ctx, a.DB, brand, AgentsOpen); err != nil {
+		return PendingChange{}, err
 	}
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeOpen, By: by, Channel: channel,
 		Diff: map[string]any{"changed": Diff(s, after)}, Payload: struct{}{},
 	})
+}
+
+// CheckRule returns why the Brand cannot have the rule, though it may be asked for.
+func CheckRule(ctx context.Context, db *DB, brand BrandID, rule string) error {
+	if rule != AgentsOpen {
+		return nil
+	}
+	const q = `SELECT proven FROM brands WHERE id = @brand`
+	is, err := One[struct{ Proven bool }](ctx, db, brand, q, pgx.NamedArgs{"brand": brand})
+	switch {
+	case err != nil:
+		return fmt.Errorf("see whether %s can be open: %w", brand, err)
+	case !is.Proven:
+		return unprovenOpen()
+	}
+	return nil
 }
 
 // ErrOpen is returned for the wish to open what is open.
@@ -95,9 +106,13 @@ var rules = []string{AgentsListed, AgentsRegistered, AgentsOpen}
 // then, and whether they would do nothing else. Empty: they widen nothing.
 func Widens(now Settings, sent []byte) (rule string, alone bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(sent, &members) != nil || json.Unmarshal(members["agents"], &rule) != nil {
+	after := struct {
+		Agents string `json:"agents"` // read as the settings are, capitals or not
+	}{now.Agents}
+	if json.Unmarshal(sent, &members) != nil || json.Unmarshal(sent, &after) != nil {
 		return "", false
 	}
+	rule = after.Agents
 	if slices.Index(rules, rule) <= slices.Index(rules, now.Agents) {
 		return "", false // as it is, fewer, or no rule at all: a mistake is told elsewhere
 	}
@@ -152,12 +167,7 @@ func (f *File) TakeWidening(ctx context.Context, db *DB) (rule string, err error
 	if rule, _ = Widens(now, f.Settings); rule == "" {
 		return "", nil
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(f.Settings, &members); err != nil {
-		return "", err
-	}
-	delete(members, "agents")
-	f.Settings, err = json.Marshal(members)
+	f.Settings, err = without(f.Settings, "agents")
 	return rule, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Settings is what a Brand changes by itself and at once. What decides where
+// Settings is what a Brand changes by itself and at once, but for its KeyRule. What decides where
 // people log in and where tokens are good is not among it: see Interface and
 // Connection.
 type Settings struct {
@@ -83,12 +83,23 @@ const selectSettings = `
 
 // ChangeSettings lets fn change the Brand's settings and returns them as they
 // are then. Mistakes are Problems, all at once, and change nothing; those that fn
-// returns, of what it could not read, are told with the rest.
+// returns, of what it could not read, are told with the rest. Another KeyRule is such
+// a mistake.
 func ChangeSettings(ctx context.Context, edit Editor, site Site, brand BrandID, fn func(*Settings) error) (Settings, error) {
+	return edit.settings(ctx, site, brand, false, fn)
+}
+
+// ChangeAllSettings is ChangeSettings for the operator, and for an owner who has just
+// touched their passkey: it changes the KeyRule too.
+func ChangeAllSettings(ctx context.Context, edit Editor, site Site, brand BrandID, fn func(*Settings) error) (Settings, error) {
+	return edit.settings(ctx, site, brand, true, fn)
+}
+
+func (edit Editor) settings(ctx context.Context, site Site, brand BrandID, keys bool, fn func(*Settings) error) (Settings, error) {
 	var after Settings
 	err := edit.change(ctx, brand, "change settings", func(e *Edit) error {
 		var err error
-		after, err = e.changeSettings(ctx, site, fn)
+		after, err = e.changeSettings(ctx, site, keys, fn)
 		return err
 	})
 	return after, err
@@ -103,7 +114,7 @@ func (s Settings) Version() string {
 	return thumb(raw)
 }
 
-func (e *Edit) changeSettings(ctx context.Context, site Site, fn func(*Settings) error) (Settings, error) {
+func (e *Edit) changeSettings(ctx context.Context, site Site, keys bool, fn func(*Settings) error) (Settings, error) {
 	rows, err := e.Query(ctx, selectSettings, pgx.NamedArgs{"brand": e.Brand})
 	if err != nil {
 		return Settings{}, err
@@ -112,8 +123,7 @@ func (e *Edit) changeSettings(ctx context.Context, site Site, fn func(*Settings)
 	if err != nil {
 		return Settings{}, err
 	}
-	after := before
-	after.Languages, after.GrantDays = slices.Clone(before.Languages), slices.Clone(before.GrantDays)
+	after := before.copied()
 	var unread Problems
 	if err := fn(&after); err != nil && !errors.As(err, &unread) {
 		return Settings{}, err
@@ -136,6 +146,9 @@ func (e *Edit) changeSettings(ctx context.Context, site Site, fn func(*Settings)
 		}
 		problems = append(problems, untranslated(scopes, after.Languages)...)
 		problems = append(problems, untranslatedTypes(types, onCard(scopes), after.Languages)...)
+	}
+	if len(problems) == 0 && !keys {
+		problems = keysAside(before, after)
 	}
 	if len(problems) > 0 {
 		return Settings{}, problems

@@ -241,7 +241,7 @@ func TestParallelChangesLoseNothing(t *testing.T) {
 	for _, fn := range []func(*tenants.Settings){
 		func(s *tenants.Settings) { s.TokenSeconds = 600 },
 		func(s *tenants.Settings) { s.GraceSeconds = 60 },
-		func(s *tenants.Settings) { s.RotationDays = 30 },
+		func(s *tenants.Settings) { s.IdleDays = 60 },
 		func(s *tenants.Settings) { s.Colour = "#123456" },
 	} {
 		go func() {
@@ -258,7 +258,7 @@ func TestParallelChangesLoseNothing(t *testing.T) {
 		}
 	}
 	s, err := tenants.SettingsOf(t.Context(), w.DB, w.Hotel.ID)
-	if err != nil || s.TokenSeconds != 600 || s.GraceSeconds != 60 || s.RotationDays != 30 || s.Colour != "#123456" {
+	if err != nil || s.TokenSeconds != 600 || s.GraceSeconds != 60 || s.IdleDays != 60 || s.Colour != "#123456" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -51,14 +51,18 @@ func (edit Editor) telling(events []string, tell func(ctx context.Context, e *Ed
 }
 
 // heard reports whether owners hear of the event by its name: of the settings, only
-// who may ask is that much.
+// who may ask is that much, and which keys sign for how long.
 func heard(event string, detail map[string]any) bool {
 	if event != "brand.settings" {
 		return true
 	}
 	changed, _ := detail["changed"].(map[string]Difference)
-	_, rule := changed["agents"]
-	return rule
+	for _, field := range []string{"agents", "signing_alg", "rotation_days"} {
+		if _, differs := changed[field]; differs {
+			return true
+		}
+	}
+	return false
 }
 
 // Asker is whoever changes a Brand, or asks for it, and is no member.
@@ -69,8 +73,9 @@ type Asker struct {
 
 // OwnersHear are the events that owners hear of when it was no owner who made them
 // true: those of which they hear when another owner does it on the dashboard. Of the
-// settings they hear where the rule changes which agents may ask. Of signing keys and
-// of the Brand's end, package authority has them hear.
+// settings they hear where the rule changes which agents may ask, or which keys sign
+// for how long. Of what becomes of signing keys and of the Brand's end, package
+// authority has them hear.
 func OwnersHear() []string {
 	return []string{
 		"brand.paused", "brand.resumed", "brand.interface", "brand.settings", "provider.made", "provider.named", "scope.retired", "scope.restored",

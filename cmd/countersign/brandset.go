@@ -66,6 +66,12 @@ func setBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		}
 		return a.widen(ctx, pool, site, rule)
 	}
+	if sent, err = json.Marshal(wanted); err != nil {
+		return err
+	}
+	if rule, alone := tenants.KeyRuleIn(before, sent); alone { // with more, ChangeSettings refuses it
+		return a.ruleKeys(ctx, pool, site, *rule)
+	}
 	after, err := tenants.ChangeSettings(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), func(s *tenants.Settings) error {
 		return assign(s, a.set)
 	})
@@ -211,6 +217,17 @@ func (a args) widen(ctx context.Context, pool *pgxpool.Pool, site tenants.Site, 
 		return nil
 	})
 	return err
+}
+
+// ruleKeys has other keys sign, or change at other times, or asks an owner to.
+func (a args) ruleKeys(ctx context.Context, pool *pgxpool.Pool, site tenants.Site, rule tenants.KeyRule) error {
+	brand := tenants.BrandID(a.brand)
+	if !a.asOperator {
+		return a.askOwner(pool, func(asks *tenants.Asks, edit tenants.Editor) (tenants.PendingChange, error) {
+			return asks.AskKeyRule(ctx, edit, site, brand, rule, "operator", "cli")
+		})
+	}
+	return tenants.SetKeyRule(ctx, operatorEdits(pool), site, brand, rule)
 }
 
 // resumeBrand undoes pause: now, as the operator, or by asking an owner.

@@ -239,6 +239,7 @@ func refused(err error) string {
 		tenants.ErrHaveDomain:      "The Brand has added this domain already",
 		tenants.ErrOnCard:          "The scope is on the card",
 		tenants.ErrNotPaused:       "The Brand is not paused",
+		tenants.ErrSameKeys:        "The signing keys are as wished",
 		tenants.ErrHookOn:          "The webhook endpoint is on already",
 		signing.ErrNoNext:          "The key is no next key",
 		events.ErrOff:              "The endpoint is off; enable it first",

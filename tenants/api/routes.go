@@ -31,7 +31,7 @@ func (h *Handler) routes() []route {
 	get, post, put, remove := http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	return []route{
 		{method: get, path: "settings", serve: h.getSettings, says: "What the Brand sets", status: ok, gives: exampleSettings},
-		{method: http.MethodPatch, path: "settings", serve: h.patchSettings, says: "Change the members that are named, and no others; that more agents may ask (agents), by itself, is only asked for (202)", takes: map[string]any{"name": "Harbor Hotel", "token_seconds": 600}, status: ok, gives: exampleSettings},
+		{method: http.MethodPatch, path: "settings", serve: h.patchSettings, says: "Change the members that are named, and no others; that more agents may ask (agents), by itself, is only asked for (202), and so are which keys sign and when they change (signing_alg, rotation_days), by themselves", takes: map[string]any{"name": "Harbor Hotel", "token_seconds": 600}, status: ok, gives: exampleSettings},
 		{method: post, path: "pause", serve: h.pause, says: "Stop: agents hear temporarily_unavailable, grants are kept", status: ok, gives: exampleSettings},
 		{method: post, path: "resume", serve: h.resume, says: "Ask an owner to undo pause", status: later, gives: exampleChange},
 		{method: put, path: "logo", serve: h.putLogo, says: "Set the logo: PNG, JPEG, WebP or GIF, up to 1 MiB", takes: "", media: "image/*", status: ok, gives: exampleSettings},

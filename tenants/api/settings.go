@@ -40,7 +40,7 @@ func (h *Handler) replySettings(w http.ResponseWriter, r *http.Request, c caller
 }
 
 // patchSettings changes the members that are named, and no others. That more
-// agents may ask is only asked for, and by itself.
+// agents may ask is only asked for, and by itself; so is another rule of signing keys.
 func (h *Handler) patchSettings(w http.ResponseWriter, r *http.Request, c caller) error {
 	raw, err := body(w, r)
 	if err != nil {
@@ -56,6 +56,10 @@ func (h *Handler) patchSettings(w http.ResponseWriter, r *http.Request, c caller
 		return h.asked(w, p, err)
 	case rule != "":
 		return tenants.Widening()
+	}
+	if rule, alone := tenants.KeyRuleIn(now, raw); alone { // with more, ChangeSettings refuses it
+		p, err := h.Asks.AskKeyRule(r.Context(), c.edit, h.Site, c.ID, *rule, c.key, "api")
+		return h.asked(w, p, err)
 	}
 	s, err := tenants.ChangeSettings(r.Context(), c.edit, h.Site, c.ID, func(s *tenants.Settings) error {
 		return decode(raw, s)

@@ -72,6 +72,12 @@ func TestSettingsThroughTheAPI(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	a.must("PATCH", "settings", `{"agents":"registered"}`, 200)
+	a.must("PATCH", "settings", `{"agents":"listed"}`, 200)
+	if asked := a.must("PATCH", "settings", `{"Agents":"registered"}`, 202); asked["kind"] != tenants.ChangeRule { // capitals are no way around
+		t.Errorf("%v", asked)
+	} else if _, err := a.apply(asked); err != nil {
+		t.Fatal(err)
+	}
 	if got := a.must("GET", "settings", "", 200); got["name"] != "Harbour" {
 		t.Errorf("%v", got["name"])
 	}
@@ -90,6 +96,40 @@ func TestSettingsThroughTheAPI(t *testing.T) {
 	if err := a.Owner.QueryRow(t.Context(), `SELECT DISTINCT actor_id FROM audit_events WHERE channel = 'api'`).Scan(&who); err != nil || who != tenants.KeyID(a.key) {
 		t.Errorf("noted for %q, %v", who, err)
 	}
+}
+
+// Which keys sign, and when they change by themselves, no key changes: an owner does,
+// who is asked once.
+func TestAnotherRuleOfSigningKeysIsAskedFor(t *testing.T) {
+	a := newAdmin(t)
+	is := func(alg string, days int) {
+		t.Helper()
+		if got := a.must("GET", "settings", "", 200); got["signing_alg"] != alg || got["rotation_days"] != float64(days) {
+			t.Errorf("%v, every %v days; want %s, %d", got["signing_alg"], got["rotation_days"], alg, days)
+		}
+	}
+	for _, body := range []string{
+		`{"signing_alg":"RS256","name":"Harbour"}`, `{"rotation_days":1,"agents":"listed"}`, `{"rotation_days":366,"idle_days":20}`,
+		`{"signing_alg":"HS256"}`, `{"rotation_days":0}`,
+	} {
+		a.must("PATCH", "settings", body, 422)
+	}
+	a.must("PATCH", "settings", `{"signing_alg":"RS256","nmae":"x"}`, 400)
+	asked := a.must("PATCH", "settings", `{"signing_alg":"RS256","rotation_days":1}`, 202)
+	for _, same := range []string{`{"signing_alg":"RS256","rotation_days":1}`, `{"Signing_Alg":"RS256","ROTATION_DAYS":1,"name":"Harbor Hotel"}`} {
+		if again := a.must("PATCH", "settings", same, 202); asked["kind"] != tenants.ChangeKeyRule || again["id"] != asked["id"] {
+			t.Errorf("%s: %v, and before %v", same, again, asked)
+		}
+	}
+	is("ES256", 90)
+	if got := a.must("PATCH", "settings", `{"signing_alg":"ES256","rotation_days":90,"name":"Harbour"}`, 200); got["name"] != "Harbour" { // as they are
+		t.Errorf("%v", got)
+	}
+	if _, err := a.apply(asked); err != nil {
+		t.Fatal(err)
+	}
+	is("RS256", 1)
+	a.must("PATCH", "settings", `{"rotation_days":366}`, 202) // longer is no less an owner's
 }
 
 func TestScopesLogoAndDomainsThroughTheAPI(t *testing.T) {

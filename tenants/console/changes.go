@@ -91,6 +91,7 @@ var changeKinds = map[string]string{
 	tenants.ChangeHookOff:    "console.pending.hook.disable",
 	tenants.ChangeHookEvents: "console.pending.hook.events", tenants.ChangeKeyEnd: "console.pending.key.end",
 	tenants.ChangeHookEnable: "console.pending.hook.enable", tenants.ChangeRule: "console.pending.rule",
+	tenants.ChangeKeyRule:     "console.pending.key.rule",
 	tenants.ChangeSigningNext: "console.pending.signing.next", tenants.ChangeSigningRetire: "console.pending.signing.retire",
 }
 

@@ -291,24 +291,26 @@ func TestWhatWaitsIsReadable(t *testing.T) {
 		ask(s.asks.AskRestore(t.Context(), s.program(), brand, "extras:order", "operator", "cli")),
 		ask(s.asks.AskResume(t.Context(), s.program(), brand, by, "api")),
 		ask(s.Keys.AskNext(t.Context(), s.asks, s.program(), brand, by, "api")),
+		ask(s.asks.AskKeyRule(t.Context(), s.program(), tenants.Site{PublicURL: origin}, brand, tenants.KeyRule{Alg: "RS256", Days: 31}, by, "api")),
 	}
 	words := []string{
 		"Begin the proof of a domain", "rooms.example", "Put a retired permission back", "Let agents go on after the pause",
 		"Publish a next signing key", "Countersign’s operator, by the command line", "Follows the key",
+		"Which keys sign, or when they change", "Signing method", "RS256", "New signing key every, in days", "31",
 	}
 	owner.open(at).must(http.StatusOK, words...).mustNot("Another change")
-	owner.open(at+"?ui_locales=zh-Hant").must(http.StatusOK, "開始證明網域", "公布下一把簽章金鑰", "命令列").mustNot("其他變更", "follows")
+	owner.open(at+"?ui_locales=zh-Hant").must(http.StatusOK, "開始證明網域", "公布下一把簽章金鑰", "命令列", "簽章方式").mustNot("其他變更", "follows", "signing_alg", "rotation_days")
 	owner.open(at + "?ui_locales=en")
 	for _, approve := range waiting {
 		owner.post(approve, nil, at).mustGo(at + "?applied")
 	}
 	person := uuid.UUID(owner.device.keys[0].user).String()
-	for _, event := range []string{"domain.added", "scope.restored", "brand.resumed", "key.next"} {
+	for _, event := range []string{"domain.added", "scope.restored", "brand.resumed", "key.next", "brand.settings"} {
 		if n := s.Count(t, `SELECT count(*) FROM audit_events WHERE event = $1 AND actor_id = $2`, event, person); n != 1 {
 			t.Errorf("%s stands %d times under the owner's name", event, n)
 		}
 	}
-	s.told(t, "change.applied", 4)
+	s.told(t, "change.applied", 5)
 	// Another next key was published meanwhile: the wish is out of date.
 	c, err := s.Keys.AskRetire(t.Context(), s.asks, s.program(), brand, kidOf(t, s, "next"), by, "api")
 	retire := ask(c, err)

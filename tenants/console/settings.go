@@ -103,13 +103,28 @@ func (v *visit) showSettings() error {
 }
 
 // changeSettings is POST settings. Of all that is wrong nothing is saved, and what
-// was typed stays in the form.
+// was typed stays in the form. When signing keys change is for whoever changes them:
+// with a fresh touch, and every owner hears of it.
 func (v *visit) changeSettings() error {
 	if !v.form.Has("version") {
 		return problem{kind: stale, retry: pageOf(v.brand.ID, "settings")}
 	}
 	typed, version := v.typedSettings(), v.form.Get("version")
-	_, err := tenants.ChangeSettings(v.ctx(), v.edits(), v.h.Site, v.brand.ID, func(s *tenants.Settings) error {
+	now, err := tenants.SettingsOf(v.ctx(), v.h.DB, v.brand.ID)
+	if err != nil {
+		return err
+	}
+	change := tenants.ChangeSettings
+	if otherKeyRule(typed, now) {
+		change = tenants.ChangeAllSettings
+		switch err := v.mustAlso(ChangeSigningKeys); {
+		case errors.Is(err, errTouch):
+			return v.tellSettings(http.StatusForbidden, settingsTold{values: typed, version: version, said: v.touchForKeys()})
+		case err != nil:
+			return err
+		}
+	}
+	_, err = change(v.ctx(), v.edits(), v.h.Site, v.brand.ID, func(s *tenants.Settings) error {
 		if now := s.Version(); now != version {
 			version = now
 			return errSeenOther
@@ -129,6 +144,20 @@ func (v *visit) changeSettings() error {
 		return v.tellSettings(http.StatusUnprocessableEntity, settingsTold{values: typed, version: version, problems: problems})
 	}
 	return v.made("settings?saved")
+}
+
+// otherKeyRule reports whether signing keys would change at other times. What is no
+// number is told as such.
+func otherKeyRule(typed map[string]string, now tenants.Settings) bool {
+	after := now
+	return fillSettings(typed, &after) == nil && after.KeyRule() != now.KeyRule()
+}
+
+// touchForKeys says what the touch is for, since most of the form needs none.
+func (v *visit) touchForKeys() []ui.Notice {
+	text := v.say("console.set.touch")
+	text = append(text, ui.Span{Text: " "}, ui.Span{Text: v.text("console.set.touch.link"), Href: withBack("/console/touch", pageOf(v.brand.ID, "settings"))})
+	return []ui.Notice{{Text: text, Warning: true}}
 }
 
 // settingsTold is what the settings' page tells besides the Brand.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign.dev/tenants"
 	"countersign.dev/tenants/console"
@@ -141,6 +142,34 @@ func TestSettingsAreSaved(t *testing.T) {
 	me := s.person(t, "owner@example.com").String()
 	if n := s.Count(t, `SELECT count(*) FROM audit_events WHERE brand_id = 'lake' AND event = 'brand.settings' AND actor = 'admin' AND actor_id = $1`, me); n != 1 {
 		t.Errorf("%d facts in the trail", n)
+	}
+}
+
+// When signing keys change is changed under a fresh touch, and every owner hears of it;
+// the other settings need none, and nothing that was typed is lost or saved by half.
+func TestWhenSigningKeysChangeNeedsATouch(t *testing.T) {
+	s := newSite(t)
+	owner := s.become(t, "owner@example.com", "Olga")
+	s.letIn(t, owner.found("lake"))
+	const at = lakePages + "settings"
+	const told = `SELECT count(*) FROM notices WHERE brand_id = 'lake' AND kind = 'brand.settings'`
+	days := func() int { return s.Reload(t, "lake").RotationDays }
+	s.Clock.Advance(6 * time.Minute)
+	for _, wish := range []string{"1", "366"} {
+		form := with(owner.open(at).filled(at), "name", "Lagoon", "rotation_days", wish)
+		p := owner.post(at, form, at).must(http.StatusForbidden, "needs your passkey", "/console/touch?back=")
+		if p.valueOf("rotation_days") != wish || p.valueOf("name") != "Lagoon" || days() != 90 || s.Reload(t, "lake").Name == "Lagoon" {
+			t.Errorf("after %s it is %d, and the form has %q", wish, days(), p.valueOf("rotation_days"))
+		}
+	}
+	owner.post(at, with(owner.open(at).filled(at), "name", "Lagoon"), at).mustGo(at + "?saved")
+	if s.Reload(t, "lake").Name != "Lagoon" || s.Count(t, told) != 0 {
+		t.Error("the other settings need a touch, or owners hear of them")
+	}
+	owner.touch().must(http.StatusSeeOther)
+	owner.post(at, with(owner.open(at).filled(at), "rotation_days", "1"), at).mustGo(at + "?saved")
+	if days() != 1 || s.Count(t, told) != 1 {
+		t.Errorf("it is %d, and %d owners hear of it", days(), s.Count(t, told))
 	}
 }
 

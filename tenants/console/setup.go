@@ -48,6 +48,7 @@ var fieldNames = map[string]string{
 	"brand": "console.field.id", "organisation": "console.field.organisation", "email": "console.members.who", "role": "console.members.role",
 	"url": "console.webhooks.url", "events": "console.webhooks.events", "format": "console.webhook.format",
 	"name": "console.pending.field.name", "rights": "console.apikeys.rights", "kind": "console.pending.field.kind",
+	"signing_alg": "console.pending.field.alg", "rotation_days": "console.set.field.rotation_days",
 	"prompt": "console.connect.prompt", "max_age": "console.connect.age",
 }
 
