@@ -194,19 +194,45 @@ func (d ConnectionDraft) checkProvider(p *Problems) {
 	}
 }
 
+// CheckCandidate returns what SaveCandidate would refuse, and changes nothing.
+func CheckCandidate(ctx context.Context, db *DB, site Site, brand BrandID, d ConnectionDraft) error {
+	d.tidy()
+	_, err := d.fits(ctx, db, site, brand)
+	return err
+}
+
+// fits returns the candidate that the draft would change; nil is none. What is wrong
+// with the draft is Problems.
+func (d ConnectionDraft) fits(ctx context.Context, db *DB, site Site, brand BrandID) (*Connection, error) {
+	hosts, err := provenHosts(ctx, db, brand)
+	if err != nil {
+		return nil, err
+	}
+	before, err := candidateOf(ctx, db, brand)
+	if err != nil {
+		return nil, err
+	}
+	p := d.Check(site, hosts)
+	if d.Kind == KindOIDC && d.Auth == AuthSecret && d.Secret == "" && !d.keeps(before) {
+		p.add("client_secret", "is missing", "give the secret that the provider shows for this client; for another issuer or client, give it anew")
+		p.kind(NoSecret)
+	}
+	return before, p.err()
+}
+
+// keeps reports whether what authenticates us is carried over from before. It never is
+// to another issuer or client: whoever may edit a connection could send it to a server
+// of his own.
+func (d ConnectionDraft) keeps(before *Connection) bool {
+	return before != nil && before.Kind == d.Kind && before.Auth == d.Auth && sameProvider(before.Issuer, d.Issuer) && before.ClientID == d.ClientID
+}
+
 // SaveCandidate keeps a connection to be tried beside the live one: the present
 // candidate changes, or there was none and it begins. Nobody logs in through it
 // before MakeLive.
 func SaveCandidate(ctx context.Context, db *DB, edit Editor, sealer Sealer, site Site, brand BrandID, d ConnectionDraft) (Connection, error) {
 	d.tidy()
-	hosts, err := provenHosts(ctx, db, brand)
-	if err != nil {
-		return Connection{}, err
-	}
-	if p := d.Check(site, hosts); len(p) > 0 {
-		return Connection{}, p
-	}
-	before, err := candidateOf(ctx, db, brand)
+	before, err := d.fits(ctx, db, site, brand)
 	if err != nil {
 		return Connection{}, err
 	}
@@ -280,23 +306,20 @@ func candidateOf(ctx context.Context, db *DB, brand BrandID) (*Connection, error
 }
 
 // credential returns what authenticates us, sealed: the secret that was given,
-// or the candidate's own, or a key. It is never carried over to another issuer or
-// client: whoever may edit a connection could send it to a server of his own.
+// or the candidate's own, or a key.
 func (d ConnectionDraft) credential(ctx context.Context, db *DB, sealer Sealer, brand BrandID, before *Connection) (sealed, public []byte, err error) {
 	if d.Kind == KindAssertion {
 		return []byte{}, nil, nil
 	}
-	keeps := before != nil && before.Kind == d.Kind && before.Auth == d.Auth && sameProvider(before.Issuer, d.Issuer) && before.ClientID == d.ClientID
+	keeps := d.keeps(before)
 	plain := []byte(d.Secret)
 	switch {
 	case d.Auth == AuthPrivateKey && !keeps:
 		if plain, public, err = newLoginKey(); err != nil {
 			return nil, nil, err
 		}
-	case d.Secret == "" && keeps:
+	case d.Secret == "" && keeps: // or it was missing
 		return storedCredential(ctx, db, brand, before.ID)
-	case d.Secret == "":
-		return nil, nil, Problems{{Field: "client_secret", Say: "is missing", Mend: "give the secret that the provider shows for this client; for another issuer or client, give it anew", Mistake: NoSecret}}
 	}
 	sealed, err = sealer.Seal(ctx, brand, secretPurpose, plain)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Wish is a difference between a File and its Brand that is not made with the rest
@@ -52,19 +54,21 @@ type FileMember struct {
 // not name goes: invitations are taken back at once, which needs no owner, and so are
 // webhooks turned off, unless the file wants something new of webhooks; for that, and
 // for members, keys and domains, one is asked. What cannot be is
-// Problems, before anything is asked for.
+// Problems, of all parts together, before anything is asked for.
 func (f File) Wishes(ctx context.Context, db *DB, site Site, now time.Time) ([]Wish, error) {
 	var out []Wish
+	var wrong Problems
 	for _, part := range []func(context.Context, *DB, Site, time.Time) ([]Wish, error){
 		f.domainWishes, f.hookWishes, f.memberWishes, f.keyWishes,
 	} {
 		some, err := part(ctx, db, site, now)
-		if err != nil {
+		var p Problems
+		if err != nil && !errors.As(err, &p) {
 			return nil, err
 		}
-		out = append(out, some...)
+		out, wrong = append(out, some...), append(wrong, p...)
 	}
-	return out, nil
+	return out, wrong.err()
 }
 
 func (f File) domainWishes(ctx context.Context, db *DB, _ Site, _ time.Time) ([]Wish, error) {
@@ -75,14 +79,12 @@ func (f File) domainWishes(ctx context.Context, db *DB, _ Site, _ time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
+	hosts, err := f.hosts()
+	if err != nil {
+		return nil, err
+	}
 	var out []Wish
-	var hosts []string
-	for _, name := range f.Domains {
-		host, err := hostForm(name)
-		if err != nil {
-			return nil, err
-		}
-		hosts = append(hosts, host)
+	for _, host := range hosts {
 		if slices.ContainsFunc(now, func(d Domain) bool { return d.Host == host }) {
 			continue
 		}
@@ -112,6 +114,82 @@ func (f File) domainWishes(ctx context.Context, db *DB, _ Site, _ time.Time) ([]
 		})
 	}
 	return out, nil
+}
+
+// hosts are the domains that the file names.
+func (f File) hosts() ([]string, error) {
+	var wrong Problems
+	var out []string
+	for _, name := range f.Domains {
+		host, err := hostForm(name)
+		var p Problems
+		if err != nil && !errors.As(err, &p) {
+			return nil, err
+		}
+		for i := range p {
+			p[i].Field = "domains." + name
+		}
+		out, wrong = append(out, host), append(wrong, p...)
+	}
+	return out, wrong.err()
+}
+
+// CheckDomains returns why domains that the file does not name would stay once the rest
+// of it is so, and changes nothing. As the operator, interface and login move first.
+func (f File) CheckDomains(ctx context.Context, edit Editor, site Site, operator bool) error {
+	if f.Domains == nil {
+		return nil
+	}
+	hosts, err := f.hosts()
+	if err != nil {
+		return nil // Wishes tells it
+	}
+	var wrong Problems
+	err = edit.change(ctx, f.Brand, "try domains", func(e *Edit) error {
+		e.Note = func(string, map[string]any) {}
+		if err := e.applyFile(ctx, site, f); err != nil {
+			return errTrial // PlanFile tells it
+		}
+		rows, err := e.Query(ctx, selectDomains, pgx.NamedArgs{"brand": e.Brand, "host": ""})
+		if err != nil {
+			return err
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Domain])
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			if slices.Contains(hosts, d.Host) {
+				continue
+			}
+			p, err := e.letsGo(ctx, d.Host)
+			if err != nil {
+				return err
+			}
+			wrong = append(wrong, p...)
+		}
+		return errTrial
+	})
+	if !errors.Is(err, errTrial) {
+		return err
+	}
+	return slices.DeleteFunc(wrong, func(p Problem) bool {
+		return operator && (f.Interface != nil && p.Field == "interface_url" || f.Login != nil && strings.HasPrefix(p.Field, "login_"))
+	}).err()
+}
+
+// letsGo takes the domain away, or says why it stays.
+func (e *Edit) letsGo(ctx context.Context, host string) (Problems, error) {
+	here := Editor(func(_ context.Context, _ BrandID, fn func(*Edit) error) error { return fn(e) })
+	err := RemoveDomain(ctx, here, e.Brand, host)
+	var p Problems
+	switch {
+	case errors.Is(err, ErrLastDomain):
+		p.add("domains."+host, "is the last proven one", "keep it, or prove another first")
+	case !errors.As(err, &p):
+		return nil, err
+	}
+	return p, nil
 }
 
 func (f File) memberWishes(ctx context.Context, db *DB, _ Site, at time.Time) ([]Wish, error) {
@@ -205,13 +283,13 @@ func (f File) keyWishes(ctx context.Context, db *DB, _ Site, _ time.Time) ([]Wis
 	}
 	live := slices.DeleteFunc(all, func(k APIKey) bool { return k.RevokedAt != nil })
 	var out []Wish
+	var wrong Problems
 	for _, d := range f.APIKeys {
-		if p := d.Check(); len(p) > 0 {
-			for i := range p {
-				p[i].Field = "api_keys." + d.Name + "." + p[i].Field
-			}
-			return nil, p
+		p := d.Check()
+		for i := range p {
+			p[i].Field = "api_keys." + d.Name + "." + p[i].Field
 		}
+		wrong = append(wrong, p...)
 		if i := slices.IndexFunc(live, func(k APIKey) bool { return k.is(d) }); i >= 0 {
 			live = slices.Delete(live, i, i+1)
 			continue
@@ -237,7 +315,7 @@ func (f File) keyWishes(ctx context.Context, db *DB, _ Site, _ time.Time) ([]Wis
 			},
 		})
 	}
-	return out, nil
+	return out, wrong.err()
 }
 
 // is reports whether the key is as the draft says, the order of rights aside.

@@ -40,180 +40,249 @@ func applyBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 	if err := known(ctx, pool, a.brand); err != nil {
 		return err
 	}
-	site, err := a.site()
-	if err != nil {
-		return err
-	}
-	edit := operatorEdits(pool)
-	rule, restored, err := a.takeAsked(ctx, pool, &f)
-	if err != nil {
-		return err
-	}
-	facts, err := tenants.PlanFile(ctx, edit, site, f)
-	if err != nil {
-		return err
-	}
-	for _, fact := range facts {
-		printFact(a.out, fact)
-	}
-	if rule != "" {
-		fmt.Fprintf(a.out, "agents: %s (more agents may ask)\n", rule)
-	}
-	for _, id := range restored {
-		fmt.Fprintln(a.out, "scope.restored", id)
-	}
-	moves, err := a.movesInterface(ctx, pool, f)
-	if err != nil {
-		return err
-	}
-	logs, err := a.changesLogin(ctx, pool, &f)
-	if err != nil {
-		return err
-	}
-	turns, err := a.callsElsewhere(ctx, pool, site, f)
-	if err != nil {
-		return err
-	}
-	shows, picture, err := a.showsElse(ctx, pool, f)
-	if err != nil {
-		return err
-	}
-	wishes, err := a.wishes(ctx, pool, site, f)
-	if err != nil {
-		return err
-	}
+	p, err := a.plan(ctx, pool, f)
 	switch {
-	case len(facts) == 0 && rule == "" && len(restored) == 0 && !moves && !logs && !turns && !shows && len(wishes) == 0:
+	case err != nil:
+		return err
+	case p.empty():
 		fmt.Fprintf(a.out, "%s is as the file says\n", a.brand)
 		return nil
 	case !a.yes:
 		fmt.Fprintln(a.out, "nothing has changed; --yes makes it so")
 		return nil
 	}
-	if asksOwner(wishes) || !a.asOperator && (rule != "" || len(restored) > 0 || moves || logs || turns) {
-		if _, err := a.asks(pool); err != nil { // nothing is done by half
+	return a.follow(ctx, pool, p)
+}
+
+// plan is what would become of a Brand by its file.
+type plan struct {
+	tenants.File // without what stands beside it
+	site         tenants.Site
+	facts        []tenants.Fact
+	rule         string           // more agents may ask
+	keys         *tenants.KeyRule // other keys sign, or at other times
+	restored     []string         // scopes
+	moves        bool             // the interface
+	logs         bool             // people in, through another connection
+	turns        bool             // where the Brand's agent is called
+	shows        bool             // another logo
+	picture      []byte
+	wishes       []tenants.Wish
+}
+
+func (p plan) empty() bool {
+	return len(p.facts) == 0 && p.rule == "" && p.keys == nil && len(p.restored) == 0 &&
+		!p.moves && !p.logs && !p.turns && !p.shows && len(p.wishes) == 0
+}
+
+// plan shows what the file changes. Everything that will be refused is refused here,
+// all together, since nothing of a file is done by half.
+func (a args) plan(ctx context.Context, pool *pgxpool.Pool, f tenants.File) (plan, error) {
+	site, err := a.site()
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{File: f, site: site}
+	if err := a.takeAsked(ctx, pool, &p); err != nil {
+		return plan{}, err
+	}
+	var wrong []error
+	for _, look := range []func(context.Context, *pgxpool.Pool, *plan) error{
+		a.changesFacts, a.movesInterface, a.changesLogin, a.callsElsewhere, a.showsElse, a.wishes,
+	} {
+		wrong = append(wrong, look(ctx, pool, &p))
+	}
+	if a.yes && a.seals(p) {
+		_, err := a.asks(pool)
+		wrong = append(wrong, err)
+	}
+	return p, errors.Join(wrong...)
+}
+
+// seals reports whether something is kept for an owner, or a secret is.
+func (a args) seals(p plan) bool {
+	return asksOwner(p.wishes) || p.logs || p.turns ||
+		!a.asOperator && (p.rule != "" || p.keys != nil || len(p.restored) > 0 || p.moves)
+}
+
+// takeAsked takes out of the file what is only asked for: that more agents may ask,
+// another rule of signing keys, and scopes that come back. The operator restores scopes
+// with the rest of the file.
+func (a args) takeAsked(ctx context.Context, pool *pgxpool.Pool, p *plan) (err error) {
+	db := tenants.NewDB(pool)
+	if p.keys, err = p.TakeKeyRule(ctx, db); err != nil { // first: settings that cannot be read are left alone
+		return err
+	}
+	if p.rule, err = p.TakeWidening(ctx, db); err == nil && !a.asOperator {
+		p.restored, err = p.TakeRestored(ctx, db)
+	}
+	return err
+}
+
+// changesFacts shows what changes at once, and what of settings and scopes is asked for.
+func (a args) changesFacts(ctx context.Context, pool *pgxpool.Pool, p *plan) (err error) {
+	if p.facts, err = tenants.PlanFile(ctx, operatorEdits(pool), p.site, p.File); err != nil {
+		return err
+	}
+	for _, fact := range p.facts {
+		printFact(a.out, fact)
+	}
+	db := tenants.NewDB(pool)
+	if p.keys != nil {
+		now, err := tenants.SettingsOf(ctx, db, p.Brand)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, "signing keys:")
+		printDiff(a.out, tenants.Diff(now.KeyRule(), *p.keys))
+	}
+	for _, id := range p.restored {
+		fmt.Fprintln(a.out, "scope.restored", id)
+	}
+	if p.rule == "" {
+		return nil
+	}
+	fmt.Fprintf(a.out, "agents: %s (more agents may ask)\n", p.rule)
+	return tenants.CheckRule(ctx, db, p.Brand, p.rule)
+}
+
+// follow does what the plan says: first what waits for nobody.
+func (a args) follow(ctx context.Context, pool *pgxpool.Pool, p plan) error {
+	if len(p.facts) > 0 {
+		if err := tenants.ApplyFile(ctx, operatorEdits(pool), p.site, p.File); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "done: %d changes\n", len(p.facts))
+	}
+	if p.shows {
+		if err := showIt(ctx, pool, p.Brand, p.picture); err != nil {
 			return err
 		}
 	}
-	if len(facts) > 0 {
-		if err := tenants.ApplyFile(ctx, edit, site, f); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.out, "done: %d changes\n", len(facts))
-	}
-	if shows {
-		if err := showIt(ctx, pool, f.Brand, picture); err != nil {
+	if p.rule != "" {
+		if err := a.widen(ctx, pool, p.site, p.rule); err != nil {
 			return err
 		}
 	}
-	if rule != "" {
-		if err := a.widen(ctx, pool, site, rule); err != nil {
+	if p.keys != nil {
+		if err := a.ruleKeys(ctx, pool, p.site, *p.keys); err != nil {
 			return err
 		}
 	}
-	for _, id := range restored {
+	for _, id := range p.restored {
 		a.scope = id
 		if err := restoreScope(ctx, pool, a); err != nil {
 			return err
 		}
 	}
-	if moves {
-		if err := a.move(ctx, pool, f.Interface.Interface()); err != nil {
+	if p.moves {
+		if err := a.move(ctx, pool, p.Interface.Interface()); err != nil {
 			return err
 		}
 	}
-	if logs {
-		if err := a.applyLogin(ctx, pool, *f.Login); err != nil {
+	if p.logs {
+		if err := a.applyLogin(ctx, pool, *p.Login); err != nil {
 			return err
 		}
 	}
-	if turns {
-		if err := a.callElsewhere(ctx, pool, *f.AgentEndpoint); err != nil {
+	if p.turns {
+		if err := a.callElsewhere(ctx, pool, *p.AgentEndpoint); err != nil {
 			return err
 		}
 	}
-	return a.grant(ctx, pool, wishes)
+	return a.grant(ctx, pool, p.wishes)
 }
 
-// takeAsked takes out of the file what is only asked for: that more agents may ask,
-// and scopes that come back. The operator restores scopes with the rest of the file.
-func (a args) takeAsked(ctx context.Context, pool *pgxpool.Pool, f *tenants.File) (rule string, restored []string, err error) {
-	db := tenants.NewDB(pool)
-	rule, err = f.TakeWidening(ctx, db)
-	if err == nil && !a.asOperator {
-		restored, err = f.TakeRestored(ctx, db)
+// movesInterface says whether the file has the Brand elsewhere, and shows what of it
+// the file names: the rest follows.
+func (a args) movesInterface(ctx context.Context, pool *pgxpool.Pool, p *plan) error {
+	if p.Interface == nil {
+		return nil
 	}
-	return rule, restored, err
-}
-
-// movesInterface says whether the file has the Brand elsewhere.
-func (a args) movesInterface(ctx context.Context, pool *pgxpool.Pool, f tenants.File) (bool, error) {
-	if f.Interface == nil {
-		return false, nil
-	}
-	now, err := tenants.InterfaceOf(ctx, tenants.NewDB(pool), f.Brand)
+	now, err := tenants.InterfaceOf(ctx, tenants.NewDB(pool), p.Brand)
 	if err != nil {
-		return false, err
+		return err
 	}
-	want := *f.Interface
+	want := *p.Interface
 	before := tenants.FileInterface{Mode: now.Mode, URL: now.URL, Provider: now.Provider, Audience: now.Audience}
 	// What is left out stays, or follows.
 	for _, m := range []struct{ want, now *string }{{&want.URL, &before.URL}, {&want.Provider, &before.Provider}, {&want.Audience, &before.Audience}} {
-		if *m.want == "" && want.Mode == before.Mode {
-			*m.want = *m.now
+		if *m.want == "" {
+			*m.now = ""
 		}
 	}
 	diff := tenants.Diff(before, want)
 	if len(diff) == 0 {
-		return false, nil
+		return nil
 	}
+	if err := required("public-url", p.site.PublicURL); err != nil {
+		return err
+	}
+	p.moves = true
 	fmt.Fprintln(a.out, "interface (every grant ends):")
 	printDiff(a.out, diff)
-	return true, nil
+	return a.checkMove(ctx, pool, p)
+}
+
+// checkMove tells what the move would be refused for.
+func (a args) checkMove(ctx context.Context, pool *pgxpool.Pool, p *plan) error {
+	edit, want := operatorEdits(pool), p.Interface.Interface()
+	var err error
+	if a.asOperator {
+		_, err = tenants.CheckInterface(ctx, edit, p.site, p.Brand, want, true)
+	} else {
+		_, err = tenants.CheckAsked(ctx, edit, p.site, p.Brand, want)
+	}
+	if err == nil && a.yes && a.asOperator && a.confirm != a.brand {
+		err = errors.New("confirm: is not the Brand's id: every grant ends; repeat the Brand's id to say that you know (--confirm)")
+	}
+	return err
 }
 
 // changesLogin resolves the file's secret and says whether its login is another
 // than the live one.
-func (a args) changesLogin(ctx context.Context, pool *pgxpool.Pool, f *tenants.File) (bool, error) {
-	if f.Login == nil {
-		return false, nil
+func (a args) changesLogin(ctx context.Context, pool *pgxpool.Pool, p *plan) error {
+	if p.Login == nil {
+		return nil
 	}
-	secret, err := reference(f.Login.Secret)
-	if err != nil {
-		return false, err
+	d := *p.Login
+	var err error
+	if d.Secret, err = reference(d.Secret); err != nil {
+		return err
 	}
-	f.Login.Secret = secret
+	p.Login = &d
 	db := tenants.NewDB(pool)
-	all, err := tenants.Connections(ctx, db, f.Brand)
+	all, err := tenants.Connections(ctx, db, p.Brand)
 	if err != nil {
-		return false, err
+		return err
 	}
 	present := ""
 	for _, c := range all {
 		if !c.Live {
 			continue
 		}
-		if secret != "" {
+		if d.Secret != "" {
 			sealer, err := a.sealer()
 			if err != nil {
-				return false, err
+				return err
 			}
-			l, err := tenants.Login(ctx, db, sealer, f.Brand)
+			l, err := tenants.Login(ctx, db, sealer, p.Brand)
 			if err != nil {
-				return false, err
+				return err
 			}
 			present = l.ClientSecret
 		}
-		if f.Login.Is(c, present) {
-			return false, nil
+		if d.Is(c, present) {
+			return nil
 		}
 	}
-	if f.Login.Kind == tenants.KindAssertion {
-		fmt.Fprintf(a.out, "login: on the Brand's own page %s, believed by the keys at %s\n", f.Login.LoginURL, f.Login.JWKSURI)
-		return true, nil
+	p.logs = true
+	if d.Kind == tenants.KindAssertion {
+		fmt.Fprintf(a.out, "login: on the Brand's own page %s, believed by the keys at %s\n", d.LoginURL, d.JWKSURI)
+	} else {
+		fmt.Fprintf(a.out, "login: through %s as %s, by its claim %q\n", d.Issuer, d.ClientID, d.SubjectClaim)
 	}
-	fmt.Fprintf(a.out, "login: through %s as %s, by its claim %q\n", f.Login.Issuer, f.Login.ClientID, f.Login.SubjectClaim)
-	return true, nil
+	return tenants.CheckCandidate(ctx, db, p.site, p.Brand, d)
 }
 
 // applyLogin saves the candidate and has it made live.

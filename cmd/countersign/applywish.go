@@ -16,15 +16,13 @@ import (
 )
 
 // wishes are what the file wants of domains, webhooks, members and API keys, shown.
-func (a args) wishes(ctx context.Context, pool *pgxpool.Pool, site tenants.Site, f tenants.File) ([]tenants.Wish, error) {
-	all, err := f.Wishes(ctx, tenants.NewDB(pool), site, time.Now())
-	if err != nil {
-		return nil, err
-	}
+func (a args) wishes(ctx context.Context, pool *pgxpool.Pool, p *plan) error {
+	all, err := p.Wishes(ctx, tenants.NewDB(pool), p.site, time.Now())
 	for _, w := range all {
 		fmt.Fprintln(a.out, w.Say)
 	}
-	return all, nil
+	p.wishes = all
+	return errors.Join(err, p.CheckDomains(ctx, operatorEdits(pool), p.site, a.asOperator))
 }
 
 // grant makes the wishes true as far as that is the operator's, and asks an owner for
@@ -74,12 +72,12 @@ func asksOwner(wishes []tenants.Wish) bool {
 }
 
 // showsElse says whether the file has another logo, and which.
-func (a args) showsElse(ctx context.Context, pool *pgxpool.Pool, f tenants.File) (changes bool, raw []byte, err error) {
-	changes, raw, err = f.LogoFrom(ctx, tenants.NewDB(pool), a.beside)
-	if changes {
-		fmt.Fprintln(a.out, "logo:", map[bool]string{true: "another", false: "none"}[len(raw) > 0])
+func (a args) showsElse(ctx context.Context, pool *pgxpool.Pool, p *plan) (err error) {
+	p.shows, p.picture, err = p.LogoFrom(ctx, tenants.NewDB(pool), a.beside)
+	if err == nil && p.shows {
+		fmt.Fprintln(a.out, "logo:", map[bool]string{true: "another", false: "none"}[len(p.picture) > 0])
 	}
-	return changes, raw, err
+	return err
 }
 
 // beside reads the picture that file:PATH names; a path that is not absolute begins

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"countersign.dev/authority"
+	"countersign.dev/authority/authoritytest"
 	"countersign.dev/authority/signing"
 	"countersign.dev/tenants"
 	"github.com/google/uuid"
@@ -317,11 +318,14 @@ members:
 	}
 }
 
-// What cannot be is said before anything is done.
+// What cannot be is said before anything is done, when the difference is looked at too,
+// and all of it together.
 func TestAFileThatCannotBe(t *testing.T) {
 	b, _ := trusting(t)
-	before := b.everything()
-	for text, want := range map[string]string{
+	const facts = `SELECT (SELECT count(*) FROM audit_events) + (SELECT count(*) FROM pending_changes)`
+	before, n := b.everything(), b.Count(t, facts)
+	flags := []string{"--master-key-file", b.keyFile, "--public-url", authoritytest.PublicURL}
+	cannot := map[string]string{
 		"members: [{email: olga@hotel.example, role: viewer}]":                                           "name no owner",
 		"members: [{email: olga@hotel.example, role: owner}, {email: Olga@hotel.example, role: viewer}]": "twice",
 		"members: [{email: nobody, role: owner}]":                                                        "no e-mail address",
@@ -332,16 +336,117 @@ func TestAFileThatCannotBe(t *testing.T) {
 		"webhooks: [{url: 'https://hotel.example/x', enabled: false}]":                                   "only to be off",
 		"api_keys: [{name: x, rights: [everything]}]":                                                    "api_keys.x.rights",
 		"api_keys: [{name: x, rights: [verify], secret: cs_x}]":                                          "unknown field",
-		"logo: sha256:x":                       "its digest alone makes none",
-		"logo: https://hotel.example/logo.png": "file:PATH",
-		"logo: file:missing.png":               "no such file",
+		"logo: sha256:x":                        "its digest alone makes none",
+		"logo: https://hotel.example/logo.png":  "file:PATH",
+		"logo: file:missing.png":                "no such file",
+		"domains: [rooms]":                      "domains.rooms: is not a public name",
+		"agent_endpoint: 'ftp://hotel.example'": "url: is no address that we call",
+		"interface: {mode: fronted, interface_url: 'https://hotel.example/'}": "interface_url: ends with a slash",
+		"interface: {mode: split}":                                                   "interface_url: is no absolute URL",
+		"interface: {mode: hosted, audience: another}":                               "audience: is not that of the Provider",
+		"interface: {mode: sideways}":                                                "mode: is none of the words",
+		"login: {issuer: 'http://x', client_id: c, client_secret: 'file:/dev/null'}": "issuer: is not https",
+		"login: {issuer: 'https://x.example', client_id: c, subject_claim: email}":   "subject_claim: is an e-mail address",
+		"login: {issuer: 'https://x.example', client_id: c}":                         "client_secret: is missing",
+		"login: {kind: assertion, issuer: 'https://x.example', jwks_uri: 'https://x.example/keys', login_url: 'http://x.example'}": "login_url: is not https",
+	}
+	for text, want := range cannot {
+		for _, how := range [][]string{nil, {"--yes"}, {"--yes", "--as-operator", "--confirm", "harbor-hotel"}} {
+			line := append(append([]string{"brand", "apply", "-f", b.file("brand: harbor-hotel\nsettings: {name: Other}\n" + text + "\n")}, flags...), how...)
+			if _, errs := b.run(1, line...); !strings.Contains(errs, want) {
+				t.Errorf("%s %v: %s, want %q", text, how, errs, want)
+			}
+			if b.everything() != before || b.Count(t, facts) != n || b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" {
+				t.Fatalf("%s %v: something was done", text, how)
+			}
+		}
+	}
+	all := b.file(`
+brand: harbor-hotel
+settings: {name: ""}
+interface: {mode: fronted, interface_url: "https://hotel.example/"}
+login: {issuer: "http://x", client_id: c, subject_claim: email}
+agent_endpoint: "ftp://hotel.example"
+logo: sha256:x
+domains: [rooms, "10.0.0.1"]
+members: [{email: nobody, role: king}]
+api_keys: [{name: x, rights: [everything]}, {name: z, rights: [nothing]}]
+`)
+	out, errs := b.run(1, append([]string{"brand", "apply", "-f", all}, flags...)...)
+	for _, field := range []string{
+		"name: is missing", "interface_url:", "issuer:", "subject_claim:", "client_secret:", "url: is no address", "logo:",
+		"domains.rooms:", "domains.10.0.0.1:", "members:", "api_keys.x.rights:", "api_keys.z.rights:",
 	} {
-		if _, errs := b.run(1, "brand", "apply", "-f", b.file("brand: harbor-hotel\nsettings: {name: Other}\n"+text+"\n"), "--yes", "--as-operator", "--master-key-file", b.keyFile); !strings.Contains(errs, want) {
-			t.Errorf("%s: %s, want %q", text, errs, want)
+		if !strings.Contains(errs, field) {
+			t.Errorf("nothing is said of %s\n%s", field, errs)
 		}
-		if b.everything() != before || b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" {
-			t.Fatalf("%s: something was done", text)
+	}
+	if strings.Contains(out, "nothing has changed") || strings.Contains(out, "null") {
+		t.Errorf("%s", out)
+	}
+}
+
+// What only this command line lacks is told before anything is done, too; and what
+// follows from a move is no difference.
+func TestAFileIsNotDoneByHalf(t *testing.T) {
+	b := newBench(t)
+	const moves = "interface: {mode: fronted, interface_url: 'https://hotel.example'}"
+	for _, tt := range []struct {
+		text, want string
+		flags      []string
+	}{
+		{moves, "confirm: is not the Brand's id", []string{"--as-operator", "--public-url", authoritytest.PublicURL}},
+		{moves, "public-url", []string{"--as-operator", "--confirm", "harbor-hotel"}},
+		{moves, "master-key-file", []string{"--public-url", authoritytest.PublicURL}},
+		{"agent_endpoint: 'https://hotel.example/turn'", "master-key-file", []string{"--as-operator"}},
+		{"login: {issuer: 'https://x.example', client_id: us, auth: private_key_jwt}", "master-key-file", []string{"--as-operator"}},
+		{"login: {issuer: 'https://x.example', client_id: us, auth: private_key_jwt, client_secret: 'env:NOT_THERE'}", "NOT_THERE", []string{"--as-operator", "--master-key-file", b.keyFile}},
+	} {
+		line := append([]string{"brand", "apply", "--yes", "-f", b.file("brand: harbor-hotel\nsettings: {name: Other}\n" + tt.text + "\n")}, tt.flags...)
+		if _, errs := b.run(1, line...); !strings.Contains(errs, tt.want) || b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" || b.Count(t, `SELECT count(*) FROM audit_events`) != 0 {
+			t.Errorf("%s %v: %s, want %q; it is called %s", tt.text, tt.flags, errs, tt.want, b.Reload(t, b.Hotel.ID).Name)
 		}
+	}
+	out, _ := b.run(0, "brand", "apply", "-f", b.file("brand: harbor-hotel\n"+moves+"\n"), "--public-url", authoritytest.PublicURL)
+	if !strings.Contains(out, `interface_url: "`) || !strings.Contains(out, `mode: "hosted" → "fronted"`) || strings.Contains(out, "null") || strings.Contains(out, "audience") || strings.Contains(out, "provider") {
+		t.Errorf("%s", out)
+	}
+	// A Brand that has proved nothing cannot be open, whoever says so.
+	b.Exec(t, `UPDATE brands SET proven = false`)
+	open := b.file("brand: harbor-hotel\nsettings: {name: Other, agents: open}\n")
+	for _, how := range [][]string{nil, {"--yes"}, {"--yes", "--as-operator"}} {
+		if _, errs := b.run(1, append([]string{"brand", "apply", "-f", open, "--master-key-file", b.keyFile}, how...)...); !strings.Contains(errs, "before a domain is proven") || b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" {
+			t.Errorf("%v: %s", how, errs)
+		}
+	}
+}
+
+// A file keeps the domains that the Brand stands on, as it will be by the same file.
+func TestAFileKeepsWhatABrandStandsOn(t *testing.T) {
+	b := newBench(t)
+	for _, host := range []string{"old.example", "new.example"} {
+		b.Exec(t, `INSERT INTO brand_domains (brand_id, host, token, added_at, proven_at, method) VALUES ('harbor-hotel', $1, 'x', $2, $2, 'dns')`, host, b.Clock.Now())
+	}
+	b.Exec(t, `UPDATE brands SET support_url = 'https://old.example/help'`)
+	apply := func(code int, text string, flags ...string) string {
+		t.Helper()
+		out, errs := b.run(code, append([]string{"brand", "apply", "-f", b.file("brand: harbor-hotel\n" + text), "--master-key-file", b.keyFile}, flags...)...)
+		return out + errs
+	}
+	for _, how := range [][]string{nil, {"--yes"}, {"--yes", "--as-operator"}} {
+		if said := apply(1, "settings: {name: Other}\ndomains: [new.example]\n", how...); !strings.Contains(said, "support_url: stands on old.example") {
+			t.Errorf("%v: %s", how, said)
+		}
+		if said := apply(1, "settings: {name: Other, support_url: ''}\ndomains: []\n", how...); !strings.Contains(said, "is the last proven one") {
+			t.Errorf("%v: %s", how, said)
+		}
+	}
+	if b.Reload(t, b.Hotel.ID).Name != "Harbor Hotel" || b.Count(t, `SELECT count(*) FROM brand_domains`) != 2 || b.Count(t, `SELECT count(*) FROM pending_changes`) != 0 {
+		t.Error("half of it was done")
+	}
+	apply(0, "settings: {name: Other, support_url: 'https://new.example/help'}\ndomains: [new.example]\n", "--yes", "--as-operator")
+	if b.Reload(t, b.Hotel.ID).Name != "Other" || b.Count(t, `SELECT count(*) FROM brand_domains`) != 1 {
+		t.Error("it was not done")
 	}
 }
 

@@ -61,23 +61,25 @@ func (a args) callElsewhere(ctx context.Context, pool *pgxpool.Pool, url string)
 
 // callsElsewhere says whether the file has the Brand's agent elsewhere. An address
 // that cannot be is refused here, before anything of the file is done.
-func (a args) callsElsewhere(ctx context.Context, pool *pgxpool.Pool, site tenants.Site, f tenants.File) (bool, error) {
-	if f.AgentEndpoint == nil {
-		return false, nil
+func (a args) callsElsewhere(ctx context.Context, pool *pgxpool.Pool, p *plan) error {
+	if p.AgentEndpoint == nil {
+		return nil
 	}
-	if p := tenants.CheckAgentURL(*f.AgentEndpoint, site); *f.AgentEndpoint != "" && len(p) > 0 {
-		return false, p
+	url := *p.AgentEndpoint
+	if wrong := tenants.CheckAgentURL(url, p.site); url != "" && len(wrong) > 0 {
+		return wrong
 	}
-	now, err := tenants.AgentEndpointOf(ctx, tenants.NewDB(pool), f.Brand)
+	now, err := tenants.AgentEndpointOf(ctx, tenants.NewDB(pool), p.Brand)
 	if err != nil && !errors.Is(err, tenants.ErrNoAgentEndpoint) {
-		return false, err
+		return err
 	}
-	if now.URL == *f.AgentEndpoint {
-		return false, nil
+	if now.URL == url {
+		return nil
 	}
+	p.turns = true
 	fmt.Fprintln(a.out, "agent endpoint (with a new secret):")
-	printDiff(a.out, map[string]tenants.Difference{"url": {Before: now.URL, After: *f.AgentEndpoint}})
-	return true, nil
+	printDiff(a.out, map[string]tenants.Difference{"url": {Before: now.URL, After: url}})
+	return nil
 }
 
 func rotateEndpoint(ctx context.Context, pool *pgxpool.Pool, a args) error {
