@@ -49,14 +49,28 @@ func (a Act) Do(ctx context.Context, db *DB, fn func(pgx.Tx) error) error {
 	return nil
 }
 
-func (a Act) tellOwners(ctx context.Context, tx pgx.Tx) error {
+func (a Act) tellOwners(ctx context.Context, tx pgx.Tx) error { return a.tell(ctx, tx, uuid.Nil) }
+
+// tellOthers is tellOwners of what somebody does who need not hear of it.
+func (a Act) tellOthers(ctx context.Context, tx pgx.Tx) error { return a.tell(ctx, tx, a.By) }
+
+func (a Act) tell(ctx context.Context, tx pgx.Tx, but uuid.UUID) error {
 	const q = `
 		INSERT INTO notices (brand_id, id, person_id, kind, detail, created_at)
 		SELECT brand_id, gen_random_uuid(), person_id, @event, jsonb_strip_nulls(jsonb_build_object('by', @by::uuid, 'about', nullif(@about, ''))), @now
 		  FROM memberships
-		 WHERE brand_id = @brand AND role = 'owner'`
-	_, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "event": a.Event, "by": a.By, "about": a.About, "now": a.Now})
+		 WHERE brand_id = @brand AND role = 'owner' AND person_id <> @but`
+	_, err := tx.Exec(ctx, q, pgx.NamedArgs{"brand": a.Brand, "event": a.Event, "by": a.By, "about": a.About, "now": a.Now, "but": but})
 	return err
+}
+
+// come is somebody's coming, or coming back: the other owners hear of it, and it stands
+// in the trail.
+func (a Act) come(ctx context.Context, tx pgx.Tx) error {
+	if err := a.tellOthers(ctx, tx); err != nil {
+		return err
+	}
+	return a.Record(ctx, tx, a.Brand, a.By, a.Event, a.Detail)
 }
 
 // Notice is mail that is due.

@@ -205,7 +205,18 @@ func AgentAppliers(db *DB, sealer Sealer, site Site) map[string]Applier {
 			}
 			return SetAgentEndpoint(ctx, edit, sealer, site, brand, p.After)
 		},
-		ChangeAgentSecret: func(ctx context.Context, edit Editor, brand BrandID, _ []byte) (string, error) {
+		ChangeAgentSecret: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
+			var p AgentEndpoint
+			if err := json.Unmarshal(payload, &p); err != nil {
+				return "", fmt.Errorf("read change: %w", err)
+			}
+			now, err := AgentEndpointOf(ctx, db, brand)
+			if err == nil && now.URL != p.URL {
+				err = ErrChangeStale // the owner read another address
+			}
+			if err != nil {
+				return "", err
+			}
 			return RotateAgentSecret(ctx, db, edit, sealer, brand, AgentOverlap)
 		},
 	}
@@ -241,6 +252,6 @@ func (a *Asks) AskAgentSecret(ctx context.Context, edit Editor, brand BrandID, b
 		return PendingChange{}, err
 	}
 	return a.Ask(ctx, edit, brand, Ask{
-		Kind: ChangeAgentSecret, By: by, Channel: channel, Diff: map[string]any{"url": now.URL}, Payload: struct{}{},
+		Kind: ChangeAgentSecret, By: by, Channel: channel, Diff: map[string]any{"url": now.URL}, Payload: map[string]string{"url": now.URL},
 	})
 }

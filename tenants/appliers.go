@@ -42,16 +42,12 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 			}
 			return "", SetInterface(ctx, edit, site, brand, p.After, string(brand), false)
 		},
-		ChangeOpen: func(ctx context.Context, edit Editor, brand BrandID, _ []byte) (string, error) {
-			return "", OpenAgents(ctx, edit, brand)
-		},
-		ChangeLogin: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
-			var p loginChange
-			if err := json.Unmarshal(payload, &p); err != nil {
-				return "", fmt.Errorf("read change: %w", err)
-			}
-			return "", MakeShownLive(ctx, edit, site, brand, p.Connection)
-		},
+		ChangeOpen: applies(func(ctx context.Context, edit Editor, brand BrandID, p ruleChange) error {
+			return openAgents(ctx, edit, brand, p.Before)
+		}),
+		ChangeLogin: applies(func(ctx context.Context, edit Editor, brand BrandID, p loginChange) error {
+			return makeAskedLive(ctx, edit, site, brand, p)
+		}),
 		ChangeKeyNew: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
 			var p KeyDraft
 			if err := json.Unmarshal(payload, &p); err != nil {
@@ -81,7 +77,12 @@ func SettingsAppliers(db *DB, site Site) map[string]Applier {
 
 type interfaceChange struct{ Before, After Interface }
 
-type loginChange struct{ Connection Connection }
+// loginChange is a candidate as somebody saw it, and the connection that it would take
+// the place of: none, where it would be the first.
+type loginChange struct {
+	Connection Connection
+	Before     *Connection `json:",omitempty"`
+}
 
 // AskInterface asks for a move of the interface. What would be refused is told
 // now, and not to the owner.
@@ -114,13 +115,13 @@ func (a *Asks) AskLive(ctx context.Context, edit Editor, brand BrandID, id uuid.
 	if err != nil {
 		return PendingChange{}, err
 	}
-	var before any
+	var before *Connection
 	if i := slices.IndexFunc(all, func(o Connection) bool { return o.Live }); i >= 0 {
-		before = all[i]
+		before = &all[i]
 	}
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeLogin, By: by, Channel: channel,
-		Diff: map[string]any{"before": before, "after": c}, Payload: loginChange{c},
+		Diff: map[string]any{"before": before, "after": c}, Payload: loginChange{c, before},
 	})
 }
 

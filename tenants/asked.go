@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -31,37 +32,54 @@ type about struct {
 	ID string `json:"id"`
 }
 
+// The following are those objects as they were when it was asked: what is so no more
+// was not what the owner read.
+type (
+	domainShown struct {
+		Host   string    `json:"id"`
+		Added  time.Time `json:"added"`
+		Proven bool      `json:"proven"`
+	}
+	scopeShown struct {
+		ID          string    `json:"id"`
+		Retired     time.Time `json:"retired"`
+		Description string    `json:"description"`
+		Impact      string    `json:"impact"`
+	}
+	pauseShown struct {
+		Pauses int `json:"pauses"`
+	}
+)
+
+// applies is the Applier of changes whose payload is a T.
+func applies[T any](do func(ctx context.Context, edit Editor, brand BrandID, p T) error) Applier {
+	return func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
+		var p T
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return "", fmt.Errorf("read change: %w", err)
+		}
+		return "", do(ctx, edit, brand, p)
+	}
+}
+
 // askedAppliers apply the kinds above that are this package's.
 func askedAppliers(db *DB, site Site) map[string]Applier {
-	of := func(do func(ctx context.Context, edit Editor, brand BrandID, id string) error) Applier {
-		return func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
-			var p about
-			if err := json.Unmarshal(payload, &p); err != nil {
-				return "", fmt.Errorf("read change: %w", err)
-			}
-			return "", do(ctx, edit, brand, p.ID)
-		}
-	}
 	return map[string]Applier{
-		ChangeDomainAdd: of(func(ctx context.Context, edit Editor, brand BrandID, host string) error {
-			_, err := AddDomain(ctx, db, edit, brand, host)
+		ChangeDomainAdd: applies(func(ctx context.Context, edit Editor, brand BrandID, p about) error {
+			_, err := AddDomain(ctx, db, edit, brand, p.ID)
 			return err
 		}),
-		ChangeDomainRemove: of(RemoveDomain),
-		ChangeRestore:      of(RestoreScope),
-		ChangeResume: of(func(ctx context.Context, edit Editor, brand BrandID, _ string) error {
-			return Start(ctx, edit, brand)
+		ChangeDomainRemove: applies(removeShown),
+		ChangeRestore:      applies(restoreShown),
+		ChangeResume: applies(func(ctx context.Context, edit Editor, brand BrandID, p pauseShown) error {
+			return startShown(ctx, edit, brand, p.Pauses)
 		}),
-		ChangeHookEnable: of(func(ctx context.Context, edit Editor, brand BrandID, id string) error {
-			return EnableWebhook(ctx, edit, brand, id, true, "")
+		ChangeHookEnable: applies(func(ctx context.Context, edit Editor, brand BrandID, p hookSwitch) error {
+			return switchShown(ctx, edit, brand, p, true, "")
 		}),
-		ChangeRule: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
-			var p ruleChange
-			if err := json.Unmarshal(payload, &p); err != nil {
-				return "", fmt.Errorf("read change: %w", err)
-			}
-			return "", applyRule(ctx, edit, site, brand, p)
-		},
+		ChangeRule: applies(func(ctx context.Context, edit Editor, brand BrandID, p ruleChange) error {
+			return applyRule(ctx, edit, site, brand, p)
+		}),
 	}
 }
 
@@ -105,7 +123,7 @@ func (a *Asks) AskDomainRemoval(ctx context.Context, edit Editor, brand BrandID,
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeDomainRemove, By: by, Channel: channel,
 		Diff:    map[string]any{"before": map[string]any{"host": host, "proven": d.ProvenAt != nil}},
-		Payload: about{host},
+		Payload: domainShown{host, d.AddedAt, d.ProvenAt != nil},
 	})
 }
 
@@ -126,7 +144,7 @@ func (a *Asks) AskRestore(ctx context.Context, edit Editor, brand BrandID, id, b
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeRestore, By: by, Channel: channel,
 		Diff:    map[string]any{"after": map[string]any{"scope": id, "description": all[i].Description, "impact": all[i].Impact}},
-		Payload: about{id},
+		Payload: scopeShown{id, *all[i].RetiredAt, all[i].Description, all[i].Impact},
 	})
 }
 
@@ -136,8 +154,12 @@ var ErrOnCard = errors.New("the scope is on the card")
 // AskResume asks an owner to let agents go on: that may be what somebody waits for
 // whom the pause stopped.
 func (a *Asks) AskResume(ctx context.Context, edit Editor, brand BrandID, by, channel string) (PendingChange, error) {
-	const q = `SELECT state FROM brands WHERE id = @brand`
-	b, err := One[struct{ State State }](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand})
+	const q = `SELECT state, pauses FROM brands WHERE id = @brand`
+	type row struct {
+		State  State
+		Pauses int
+	}
+	b, err := One[row](ctx, a.DB, brand, q, pgx.NamedArgs{"brand": brand})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		err = ErrNoBrand
@@ -154,7 +176,7 @@ func (a *Asks) AskResume(ctx context.Context, edit Editor, brand BrandID, by, ch
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeResume, By: by, Channel: channel,
 		Diff:    map[string]any{"changed": map[string]Difference{"state": {Before: Paused, After: Active}}},
-		Payload: about{},
+		Payload: pauseShown{b.Pauses},
 	})
 }
 
@@ -171,8 +193,12 @@ func (a *Asks) AskWebhookOn(ctx context.Context, edit Editor, brand BrandID, id,
 	if err != nil {
 		return PendingChange{}, err
 	}
+	shown, err := toSwitch(ctx, a.DB, brand, id)
+	if err != nil {
+		return PendingChange{}, err
+	}
 	return a.Ask(ctx, edit, brand, Ask{
-		Kind: ChangeHookEnable, By: by, Channel: channel, Diff: map[string]any{"webhook": id, "url": w.URL}, Payload: about{id},
+		Kind: ChangeHookEnable, By: by, Channel: channel, Diff: map[string]any{"webhook": id, "url": w.URL}, Payload: shown,
 	})
 }
 

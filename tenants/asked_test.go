@@ -21,6 +21,8 @@ type asking struct {
 	asks        *tenants.Asks
 	keys        *signing.Keys
 	edit, owner tenants.Editor
+	first       uuid.UUID // the owner who decides, where one does so in their own name
+	hook        string
 }
 
 func newAsking(t *testing.T) *asking {

@@ -195,16 +195,20 @@ func (d ConnectionDraft) checkProvider(p *Problems) {
 }
 
 // CheckCandidate returns what SaveCandidate would refuse, and changes nothing.
-func CheckCandidate(ctx context.Context, db *DB, site Site, brand BrandID, d ConnectionDraft) error {
+func CheckCandidate(ctx context.Context, db *DB, edit Editor, site Site, brand BrandID, d ConnectionDraft) error {
 	d.tidy()
-	_, err := d.fits(ctx, db, site, brand)
+	_, err := d.fits(ctx, db, edit, site, brand)
 	return err
 }
 
 // fits returns the candidate that the draft would change; nil is none. What is wrong
 // with the draft is Problems.
-func (d ConnectionDraft) fits(ctx context.Context, db *DB, site Site, brand BrandID) (*Connection, error) {
-	hosts, err := provenHosts(ctx, db, brand)
+func (d ConnectionDraft) fits(ctx context.Context, db *DB, edit Editor, site Site, brand BrandID) (*Connection, error) {
+	var hosts Hosts
+	err := edit.change(ctx, brand, "look at domains", func(e *Edit) (err error) {
+		hosts, err = e.proven(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +236,7 @@ func (d ConnectionDraft) keeps(before *Connection) bool {
 // before MakeLive.
 func SaveCandidate(ctx context.Context, db *DB, edit Editor, sealer Sealer, site Site, brand BrandID, d ConnectionDraft) (Connection, error) {
 	d.tidy()
-	before, err := d.fits(ctx, db, site, brand)
+	before, err := d.fits(ctx, db, edit, site, brand)
 	if err != nil {
 		return Connection{}, err
 	}

@@ -51,6 +51,13 @@ func (d Domain) State(now time.Time) string {
 	return "lost"
 }
 
+// stands reports whether the domain shows whose the Brand is: it is proven and not
+// lost.
+func (d Domain) stands(now time.Time) bool {
+	state := d.State(now)
+	return state == "proven" || state == "failing"
+}
+
 // Where the proof is looked for.
 const (
 	proofPath   = "/.well-known/countersign-proof"
@@ -149,8 +156,23 @@ func RemoveDomain(ctx context.Context, edit Editor, brand BrandID, name string) 
 	if err != nil {
 		return err
 	}
+	return removeDomain(ctx, edit, brand, host, func(Domain) bool { return true })
+}
+
+// removeShown is RemoveDomain of one as somebody saw it; one that was proved since, or
+// added anew, is ErrChangeStale.
+func removeShown(ctx context.Context, edit Editor, brand BrandID, shown domainShown) error {
+	return removeDomain(ctx, edit, brand, shown.Host, func(d Domain) bool {
+		return d.AddedAt.Equal(shown.Added) && (d.ProvenAt != nil) == shown.Proven
+	})
+}
+
+func removeDomain(ctx context.Context, edit Editor, brand BrandID, host string, is func(Domain) bool) error {
 	return edit.change(ctx, brand, "remove domain", func(e *Edit) error {
 		d, err := e.removable(ctx, host)
+		if err == nil && !is(d) {
+			err = ErrChangeStale
+		}
 		if err != nil {
 			return err
 		}
@@ -161,7 +183,8 @@ func RemoveDomain(ctx context.Context, edit Editor, brand BrandID, name string) 
 	})
 }
 
-// removable finds the domain, or says why it stays.
+// removable finds the domain, or says why it stays. Who has proved something keeps a
+// domain whose proof stands: one that is lost takes nobody's place.
 func (e *Edit) removable(ctx context.Context, host string) (Domain, error) {
 	rows, err := e.Query(ctx, selectDomains, pgx.NamedArgs{"brand": e.Brand, "host": ""})
 	if err != nil {
@@ -175,25 +198,25 @@ func (e *Edit) removable(ctx context.Context, host string) (Domain, error) {
 	if i < 0 {
 		return Domain{}, ErrNoDomain
 	}
-	proven := 0
-	for _, d := range all {
-		if d.ProvenAt != nil {
-			proven++
-		}
-	}
 	if all[i].ProvenAt == nil {
 		return all[i], nil
 	}
-	if proven == 1 {
+	var others Hosts
+	for _, d := range all {
+		if d.Host != host && d.stands(e.Now) {
+			others.Proven = append(others.Proven, d.Host)
+		}
+	}
+	if len(others.Proven) == 0 {
 		return Domain{}, ErrLastDomain
 	}
-	p, err := e.leansOn(ctx, all, host)
+	p, err := e.leansOn(ctx, host, others)
 	return all[i], errors.Join(err, p.err())
 }
 
-// leansOn tells which of the Brand's addresses stand on the host and on no other
-// proven one.
-func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems, error) {
+// leansOn tells which of the Brand's addresses stand on the host and on none of the
+// others.
+func (e *Edit) leansOn(ctx context.Context, host string, others Hosts) (Problems, error) {
 	const q = `
 		SELECT b.mode, b.interface_url, b.support_url, b.privacy_url, b.connected_url, coalesce(l.login_url, ''), coalesce(l.login_origin, '')
 		  FROM brands b LEFT JOIN login_connections l ON l.brand_id = b.id AND l.live
@@ -207,18 +230,10 @@ func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems
 	if mode == Hosted {
 		urls[0] = "" // ours
 	}
-	with, without := Hosts{}, Hosts{}
-	for _, d := range all {
-		if d.ProvenAt != nil {
-			with.Proven = append(with.Proven, d.Host)
-			if d.Host != host {
-				without.Proven = append(without.Proven, d.Host)
-			}
-		}
-	}
+	this := Hosts{Proven: []string{host}}
 	var p Problems
 	for i, field := range []string{"interface_url", "support_url", "privacy_url", "connected_url", "login_url", "login_origin"} {
-		if u, err := url.Parse(urls[i]); err == nil && with.Cover(u.Hostname()) && !without.Cover(u.Hostname()) {
+		if u, err := url.Parse(urls[i]); err == nil && this.Cover(u.Hostname()) && !others.Cover(u.Hostname()) {
 			p.add(field, "stands on "+host, "move it to another proven domain first")
 			p.kind(StandsOn, host)
 		}
@@ -229,8 +244,17 @@ func (e *Edit) leansOn(ctx context.Context, all []Domain, host string) (Problems
 // Hosts are the domains that a Brand has proved.
 type Hosts struct {
 	Proven []string
+	// Lost are those whose proof has been gone for too long. What stands there stays,
+	// and nothing new comes.
+	Lost []string
 	// Any: the operator let the Brand in before there were proofs.
 	Any bool
+}
+
+// ever are the hosts for what stands already.
+func (h Hosts) ever() Hosts {
+	h.Proven = slices.Concat(h.Proven, h.Lost)
+	return h
 }
 
 // Cover reports whether the host is one of them, or lies beneath one.
@@ -242,28 +266,22 @@ func (h Hosts) Cover(host string) bool {
 }
 
 const selectProven = `
-	SELECT b.proven AS "any", ARRAY(SELECT host FROM brand_domains d
-	                                 WHERE d.brand_id = @brand AND d.proven_at IS NOT NULL ORDER BY d.proven_at, d.host) AS proven
+	SELECT b.proven AS "any",
+	       ARRAY(SELECT host FROM brand_domains d
+	              WHERE d.brand_id = @brand AND d.proven_at IS NOT NULL AND (d.failing_since IS NULL OR d.failing_since >= @lost)
+	              ORDER BY d.proven_at, d.host) AS proven,
+	       ARRAY(SELECT host FROM brand_domains d
+	              WHERE d.brand_id = @brand AND d.proven_at IS NOT NULL AND d.failing_since < @lost
+	              ORDER BY d.proven_at, d.host) AS lost
 	  FROM brands b
 	 WHERE b.id = @brand`
 
-// provenHosts are those of the Brand as they are now, or ErrNoBrand.
-func provenHosts(ctx context.Context, db *DB, brand BrandID) (Hosts, error) {
-	h, err := One[Hosts](ctx, db, brand, selectProven, pgx.NamedArgs{"brand": brand})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Hosts{}, ErrNoBrand
-	}
-	if err != nil {
-		return Hosts{}, fmt.Errorf("list proven domains of %s: %w", brand, err)
-	}
-	h.Any = h.Any && len(h.Proven) == 0
-	return h, nil
-}
-
+// proven are the Brand's domains as they are now. Whoever has proved something once is
+// held to it, though it is lost.
 func (e *Edit) proven(ctx context.Context) (Hosts, error) {
 	var h Hosts
-	err := e.QueryRow(ctx, selectProven, pgx.NamedArgs{"brand": e.Brand}).Scan(&h.Any, &h.Proven)
-	h.Any = h.Any && len(h.Proven) == 0
+	err := e.QueryRow(ctx, selectProven, pgx.NamedArgs{"brand": e.Brand, "lost": e.Now.Add(-lostAfter)}).Scan(&h.Any, &h.Proven, &h.Lost)
+	h.Any = h.Any && len(h.Proven) == 0 && len(h.Lost) == 0
 	return h, err
 }
 

@@ -199,3 +199,106 @@ func TestDomainInUseStays(t *testing.T) {
 		t.Errorf("the shop removed it: %v", err)
 	}
 }
+
+// Nothing new comes to a place whose proof is lost, and it takes the place of no other;
+// what stands there already stays, and no other change is refused for its sake.
+func TestLostDomainsHoldNothingNew(t *testing.T) {
+	w := authoritytest.New(t)
+	ctx, edit, id := t.Context(), editor(w), w.Hotel.ID
+	for _, host := range []string{"hotel.example", "office.example"} {
+		prove(t, w, host)
+	}
+	support := func(to string) func(*tenants.Settings) { return func(s *tenants.Settings) { s.SupportURL = to } }
+	connected := func(to string) func(*tenants.Settings) { return func(s *tenants.Settings) { s.ConnectedURL = to } }
+	if _, err := set(t, w, support("https://hotel.example/help")); err != nil {
+		t.Fatal(err)
+	}
+	c := mustCandidate(t, w, pageDraft())
+	fronted := tenants.Interface{Mode: tenants.Fronted, URL: "https://hotel.example/agent"}
+	if err := moveTo(t, w, fronted); err != nil {
+		t.Fatal(err)
+	}
+	lose := func(host string, ago time.Duration) {
+		w.Exec(t, `UPDATE brand_domains SET failing_since = $2 WHERE host = $1`, host, w.Clock.Now().Add(-ago))
+	}
+	const week = 7 * 24 * time.Hour
+	lose("hotel.example", week) // failing, and not lost
+	if _, err := set(t, w, connected("https://hotel.example/on")); err != nil {
+		t.Errorf("on a domain that fails: %v", err)
+	}
+	lose("hotel.example", week+time.Second)
+	for what, got := range map[string][]string{
+		"connected_url": problemsOf(t, w, connected("https://hotel.example/elsewhere")),
+		"support_url":   problemsOf(t, w, support("https://hotel.example/new")),
+		"interface_url": problemFields(t, moveTo(t, w, tenants.Interface{Mode: tenants.Fronted, URL: "https://hotel.example/other"})),
+	} {
+		if !slices.Equal(got, []string{what}) {
+			t.Errorf("%s on a lost domain: %v", what, got)
+		}
+	}
+	page := []string{"login_origin", "login_url"}
+	if got := problemFields(t, tenants.MakeLive(ctx, edit, site, id, c.ID)); !slices.Equal(got, page) {
+		t.Errorf("a login page on a lost domain went live: %v", got)
+	}
+	if _, err := candidate(t, w, pageDraft()); !slices.Equal(problemFields(t, err), page) {
+		t.Errorf("a login page on a lost domain was saved: %v", err)
+	}
+	// What stands stays.
+	if _, err := set(t, w, func(s *tenants.Settings) { s.Colour = "#102030" }); err != nil {
+		t.Errorf("another setting: %v", err)
+	}
+	fronted.Provider = "harbor-hotel"
+	if err := moveTo(t, w, fronted); err != nil {
+		t.Errorf("the interface as it stands: %v", err)
+	}
+	// The lost one counts for nothing: the other is the last, and holds nothing of it.
+	if err := tenants.RemoveDomain(ctx, edit, id, "office.example"); !errors.Is(err, tenants.ErrLastDomain) {
+		t.Errorf("removed the last that stands: %v", err)
+	}
+	prove(t, w, "third.example")
+	if err := tenants.RemoveDomain(ctx, edit, id, "third.example"); err != nil {
+		t.Errorf("kept what nothing stands on: %v", err)
+	}
+	if got := problemFields(t, tenants.RemoveDomain(ctx, edit, id, "hotel.example")); !slices.Contains(got, "support_url") || !slices.Contains(got, "interface_url") {
+		t.Errorf("removed the lost one, and what stands on it: %v", got)
+	}
+	// The operator's leave from before there were proofs does not come back.
+	lose("office.example", week+time.Second)
+	w.Exec(t, `UPDATE brands SET proven = true WHERE id = $1`, id)
+	if got := problemsOf(t, w, support("https://anywhere.example/")); !slices.Equal(got, []string{"support_url"}) {
+		t.Errorf("with every domain lost, anything goes: %v", got)
+	}
+	if err := tenants.RemoveDomain(ctx, edit, id, "office.example"); !errors.Is(err, tenants.ErrLastDomain) {
+		t.Errorf("removed one of two lost ones: %v", err)
+	}
+}
+
+func problemsOf(t *testing.T, w *authoritytest.World, fn func(*tenants.Settings)) []string {
+	t.Helper()
+	_, err := set(t, w, fn)
+	return problemFields(t, err)
+}
+
+// The page on which a person goes on after a decision holds its domain, as every other
+// address of the Brand's does.
+func TestEveryAddressHoldsItsDomain(t *testing.T) {
+	w := authoritytest.New(t)
+	prove(t, w, "hotel.example")
+	prove(t, w, "office.example")
+	for field, at := range map[string]func(*tenants.Settings, string){
+		"support_url":   func(s *tenants.Settings, to string) { s.SupportURL = to },
+		"privacy_url":   func(s *tenants.Settings, to string) { s.PrivacyURL = to },
+		"connected_url": func(s *tenants.Settings, to string) { s.ConnectedURL = to },
+	} {
+		if _, err := set(t, w, func(s *tenants.Settings) { at(s, "https://on.hotel.example/x") }); err != nil {
+			t.Fatal(err)
+		}
+		err := tenants.RemoveDomain(t.Context(), editor(w), w.Hotel.ID, "hotel.example")
+		if got := problemFields(t, err); !slices.Equal(got, []string{field}) {
+			t.Errorf("%s: %v", field, err)
+		}
+		if _, err := set(t, w, func(s *tenants.Settings) { at(s, "") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

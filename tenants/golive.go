@@ -15,23 +15,66 @@ var ErrLive = errors.New("people log in through this connection")
 // that was live becomes the candidate, so that the way back is the same step. A login
 // page at a place that the Brand has not proved is Problems.
 func MakeLive(ctx context.Context, edit Editor, site Site, brand BrandID, id uuid.UUID) error {
-	return makeLive(ctx, edit, site, brand, id, nil)
+	return makeLive(ctx, edit, site, brand, id, func(*Edit, Connection) error { return nil })
 }
 
 // MakeShownLive is MakeLive of the candidate as somebody saw it; one that has
 // changed since is ErrChangeStale: another could have been slid under their yes.
 func MakeShownLive(ctx context.Context, edit Editor, site Site, brand BrandID, shown Connection) error {
-	return makeLive(ctx, edit, site, brand, shown.ID, &shown)
+	return makeLive(ctx, edit, site, brand, shown.ID, func(_ *Edit, c Connection) error { return c.asShown(shown) })
 }
 
-func makeLive(ctx context.Context, edit Editor, site Site, brand BrandID, id uuid.UUID, shown *Connection) error {
+func (c Connection) asShown(shown Connection) error {
+	if c.Shown() != shown.Shown() {
+		return ErrChangeStale
+	}
+	return nil
+}
+
+// makeAskedLive is MakeShownLive in the place of the connection that was live when it
+// was asked; in that of another it is ErrChangeStale, too.
+func makeAskedLive(ctx context.Context, edit Editor, site Site, brand BrandID, asked loginChange) error {
+	return makeLive(ctx, edit, site, brand, asked.Connection.ID, func(e *Edit, c Connection) error {
+		if err := c.asShown(asked.Connection); err != nil || c.Live {
+			return err
+		}
+		live, err := e.live(ctx)
+		switch {
+		case err != nil:
+			return err
+		case live == nil || asked.Before == nil:
+			if live != asked.Before {
+				return ErrChangeStale
+			}
+			return nil
+		}
+		return live.asShown(*asked.Before)
+	})
+}
+
+// live is the connection that people log in through; nil: there is none.
+func (e *Edit) live(ctx context.Context) (*Connection, error) {
+	const q = `SELECT ` + connectionColumns + ` FROM login_connections WHERE brand_id = @brand AND live`
+	rows, err := e.Query(ctx, q, pgx.NamedArgs{"brand": e.Brand})
+	if err != nil {
+		return nil, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[connectionRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // a Brand need not have one
+	}
+	c := Connection(r)
+	return &c, err
+}
+
+func makeLive(ctx context.Context, edit Editor, site Site, brand BrandID, id uuid.UUID, is func(*Edit, Connection) error) error {
 	return edit.change(ctx, brand, "make login live", func(e *Edit) error {
 		c, err := e.connection(ctx, id)
 		if err != nil {
 			return err
 		}
-		if shown != nil && c.Shown() != shown.Shown() {
-			return ErrChangeStale
+		if err := is(e, c); err != nil {
+			return err
 		}
 		if c.Live {
 			return nil // twice is once

@@ -83,8 +83,12 @@ func (a *Asks) AskWebhookOff(ctx context.Context, edit Editor, brand BrandID, id
 	if err != nil {
 		return PendingChange{}, err
 	}
+	shown, err := toSwitch(ctx, a.DB, brand, id)
+	if err != nil {
+		return PendingChange{}, err
+	}
 	return a.Ask(ctx, edit, brand, Ask{
-		Kind: ChangeHookOff, By: by, Channel: channel, Diff: map[string]any{"webhook": id, "url": w.URL}, Payload: about{id},
+		Kind: ChangeHookOff, By: by, Channel: channel, Diff: map[string]any{"webhook": id, "url": w.URL}, Payload: shown,
 	})
 }
 

@@ -154,7 +154,11 @@ func (m *move) move(ctx context.Context, e *Edit) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p := after.settle(m.site, e.Brand, hosts)
+	at := hosts
+	if before.URL == m.want.URL {
+		at = hosts.ever()
+	}
+	p := after.settle(m.site, e.Brand, at)
 	if len(p) > 0 {
 		return false, p
 	}

@@ -189,3 +189,17 @@ func TestMovingMissesNoApproval(t *testing.T) {
 		t.Errorf("%d grants from before live on", n)
 	}
 }
+
+// Our own host is no Brand's, whatever it has proved or been given leave to: an
+// interface there would pass for one of ours.
+func TestNoInterfaceOnOurHost(t *testing.T) {
+	w := provenHotel(t)
+	w.Exec(t, `UPDATE brand_domains SET host = 'countersign.example' WHERE brand_id = 'harbor-hotel'`)
+	for _, at := range []string{authoritytest.PublicURL + "/a2a/other", authoritytest.PublicURL} {
+		err := moveTo(t, w, tenants.Interface{Mode: tenants.Fronted, URL: at})
+		var p tenants.Problems
+		if !errors.As(err, &p) || p[0].Mistake != tenants.OnOurHost {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}

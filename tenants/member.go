@@ -80,11 +80,13 @@ type Member struct {
 	Role   Role
 	Since  time.Time
 	Held   bool
+	// Restored is when somebody last came back as this person, on a Brand's word.
+	Restored *time.Time `db:"restored_at"`
 }
 
 const selectMember = `
 		SELECT m.person_id, p.email_typed AS email, p.name, m.role, m.since,
-		       coalesce(p.restored_at > m.confirmed_at, false) AS held
+		       coalesce(p.restored_at > m.confirmed_at, false) AS held, p.restored_at
 		  FROM memberships m
 		  JOIN people p ON p.id = m.person_id
 		 WHERE m.brand_id = @brand`
@@ -121,12 +123,13 @@ type Invitation struct {
 	ExpiresAt time.Time
 }
 
+const selectInvitations = `
+		SELECT id, email, role, expires_at FROM invitations
+		 WHERE brand_id = @brand AND accepted_at IS NULL AND withdrawn_at IS NULL AND expires_at > @now`
+
 // Invitations lists the Brand's open invitations.
 func Invitations(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]Invitation, error) {
-	const q = `
-		SELECT id, email, role, expires_at FROM invitations
-		 WHERE brand_id = @brand AND accepted_at IS NULL AND withdrawn_at IS NULL AND expires_at > @now
-		 ORDER BY created_at, id`
+	const q = selectInvitations + ` ORDER BY created_at, id`
 	out, err := All[Invitation](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "now": now})
 	if err != nil {
 		return nil, fmt.Errorf("list invitations of %s: %w", brand, err)
@@ -137,6 +140,11 @@ func Invitations(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]I
 // Invite asks the address to join the Brand and returns the secret of the link to
 // be mailed. A new invitation of the same address takes the place of the old one.
 func Invite(ctx context.Context, db *DB, a Act, email string, role Role) (string, error) {
+	return invite(ctx, db, a, email, role, func(context.Context, pgx.Tx, BrandID, time.Time) error { return nil })
+}
+
+// invite is Invite where check, in the same transaction, finds nothing against it.
+func invite(ctx context.Context, db *DB, a Act, email string, role Role, check func(context.Context, pgx.Tx, BrandID, time.Time) error) (string, error) {
 	if !role.known() {
 		return "", ErrNoRole
 	}
@@ -163,6 +171,9 @@ func Invite(ctx context.Context, db *DB, a Act, email string, role Role) (string
 		}
 		if is {
 			return ErrMember
+		}
+		if err := check(ctx, tx, a.Brand, a.Now); err != nil {
+			return err
 		}
 		for _, q := range []string{replace, insert} {
 			if _, err := tx.Exec(ctx, q, args); err != nil {
@@ -193,7 +204,8 @@ func withdraw(ctx context.Context, tx pgx.Tx, brand BrandID, id uuid.UUID, now t
 	return err
 }
 
-// Accept makes a person that is known already a member, by an invitation's link.
+// Accept makes a person that is known already a member, by an invitation's link. The
+// owners hear of it.
 // The caller has seen to it that the person is the one who was invited.
 func Accept(ctx context.Context, db *DB, l Link, person uuid.UUID, record Record, now time.Time) error {
 	err := db.Tx(ctx, l.Data.Brand, func(tx pgx.Tx) error {
@@ -232,7 +244,10 @@ func accept(ctx context.Context, tx pgx.Tx, l Link, person uuid.UUID, record Rec
 	if err := join(ctx, tx, l.Data.Brand, person, role, now); err != nil {
 		return err
 	}
-	return record(ctx, tx, l.Data.Brand, person, EventJoined, map[string]any{"role": role, "invitation": l.Data.Invitation})
+	return Act{
+		Brand: l.Data.Brand, By: person, Event: EventJoined, Detail: map[string]any{"role": role, "invitation": l.Data.Invitation},
+		Record: record, Now: now,
+	}.come(ctx, tx)
 }
 
 func join(ctx context.Context, tx pgx.Tx, brand BrandID, person uuid.UUID, role Role, now time.Time) error {
@@ -249,38 +264,58 @@ func join(ctx context.Context, tx pgx.Tx, brand BrandID, person uuid.UUID, role 
 
 // ChangeRole gives the member another role. The last owner keeps theirs.
 func ChangeRole(ctx context.Context, db *DB, a Act, person uuid.UUID, role Role) error {
+	return changeRole(ctx, db, a, person, role, asItIs)
+}
+
+// asItIs is the check of whoever changes a membership as they find it.
+func asItIs(context.Context, pgx.Tx, BrandID) error { return nil }
+
+type memberCheck func(context.Context, pgx.Tx, BrandID) error
+
+func changeRole(ctx context.Context, db *DB, a Act, person uuid.UUID, role Role, check memberCheck) error {
 	if !role.known() {
 		return ErrNoRole
 	}
 	const q = `UPDATE memberships SET role = @role WHERE brand_id = @brand AND person_id = @person`
 	a.Detail = map[string]any{"member": person, "role": role}
-	return a.keepOwner(ctx, db, q, pgx.NamedArgs{"brand": a.Brand, "person": person, "role": role})
+	return a.keepOwner(ctx, db, check, q, pgx.NamedArgs{"brand": a.Brand, "person": person, "role": role})
 }
 
 // RemoveMember ends the membership at once. The last owner cannot go.
 func RemoveMember(ctx context.Context, db *DB, a Act, person uuid.UUID) error {
+	return removeMember(ctx, db, a, person, asItIs)
+}
+
+func removeMember(ctx context.Context, db *DB, a Act, person uuid.UUID, check memberCheck) error {
 	const q = `DELETE FROM memberships WHERE brand_id = @brand AND person_id = @person`
 	a.Detail = map[string]any{"member": person}
-	return a.keepOwner(ctx, db, q, pgx.NamedArgs{"brand": a.Brand, "person": person})
+	return a.keepOwner(ctx, db, check, q, pgx.NamedArgs{"brand": a.Brand, "person": person})
 }
 
 // ConfirmMember ends a membership's rest: an owner has made sure who it is.
 func ConfirmMember(ctx context.Context, db *DB, a Act, person uuid.UUID) error {
+	return confirmMember(ctx, db, a, person, asItIs)
+}
+
+func confirmMember(ctx context.Context, db *DB, a Act, person uuid.UUID, check memberCheck) error {
 	const q = `UPDATE memberships SET confirmed_at = @now WHERE brand_id = @brand AND person_id = @person`
 	a.Detail = map[string]any{"member": person}
-	return a.keepOwner(ctx, db, q, pgx.NamedArgs{"brand": a.Brand, "person": person, "now": a.Now})
+	return a.keepOwner(ctx, db, check, q, pgx.NamedArgs{"brand": a.Brand, "person": person, "now": a.Now})
 }
 
 // keepOwner changes one membership and refuses if nobody is left who owns the
 // Brand and can act. All owners' rows are locked first, so that two owners who
 // remove each other at the same moment come one after the other.
-func (a Act) keepOwner(ctx context.Context, db *DB, q string, args pgx.NamedArgs) error {
+func (a Act) keepOwner(ctx context.Context, db *DB, check memberCheck, q string, args pgx.NamedArgs) error {
 	const lock = `SELECT person_id FROM memberships WHERE brand_id = @brand AND role = 'owner' ORDER BY person_id FOR UPDATE`
 	const left = `
 		SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id
 		 WHERE m.brand_id = @brand AND m.role = 'owner' AND NOT coalesce(p.restored_at > m.confirmed_at, false)`
 	return a.Do(ctx, db, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lock, args); err != nil {
+			return err
+		}
+		if err := check(ctx, tx, a.Brand); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, q, args)

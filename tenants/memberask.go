@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // The kinds of change of members that wait for an owner: who works on the Brand.
@@ -33,6 +36,61 @@ type memberChange struct {
 	Person uuid.UUID `json:"person,omitzero"`
 	Email  string    `json:"email,omitempty"`
 	Role   Role      `json:"role,omitempty"`
+	// As it was when it was asked, and as the owner reads it: the role, of a member or of
+	// an open invitation, since when the member is one, and the last time that somebody
+	// came back as this person.
+	Was      Role      `json:"was,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Restored time.Time `json:"restored,omitzero"`
+}
+
+// asRead refuses what the owner has read otherwise (ErrChangeStale): Monday's wish is
+// not to undo what another owner has done on Thursday. What is as it is meant to be was
+// made so by this, and its answer was lost.
+func (c memberChange) asRead(ctx context.Context, tx pgx.Tx, brand BrandID) error {
+	const q = `
+		SELECT m.role, m.since, p.restored_at FROM memberships m JOIN people p ON p.id = m.person_id
+		 WHERE m.brand_id = @brand AND m.person_id = @person FOR UPDATE OF m`
+	var role Role
+	var since time.Time
+	var restored *time.Time
+	err := tx.QueryRow(ctx, q, pgx.NamedArgs{"brand": brand, "person": c.Person}).Scan(&role, &since, &restored)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return ErrChangeStale
+	case err != nil:
+		return err
+	case role != c.Was && role != c.Role, !since.Equal(c.Since),
+		restored != nil && !restored.Equal(c.Restored):
+		return ErrChangeStale
+	}
+	return nil
+}
+
+// invitedAsRead is asRead of whoever is no member yet.
+func (c memberChange) invitedAsRead(ctx context.Context, tx pgx.Tx, brand BrandID, now time.Time) error {
+	const q = selectInvitations + ` AND email = @email`
+	rows, err := tx.Query(ctx, q, pgx.NamedArgs{"brand": brand, "email": c.Email, "now": now})
+	if err != nil {
+		return err
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowToStructByName[Invitation])
+	if err != nil {
+		return err
+	}
+	if role := invitedAs(open, c.Email); role != c.Was && role != c.Role {
+		return ErrChangeStale
+	}
+	return nil
+}
+
+// invitedAs is the role in which the address is invited; empty: it is not.
+func invitedAs(open []Invitation, email string) Role {
+	i := slices.IndexFunc(open, func(i Invitation) bool { return i.Email == email })
+	if i < 0 {
+		return ""
+	}
+	return open[i].Role
 }
 
 // AskInvitation asks an owner to invite the address. Where it is a member's, or no
@@ -57,8 +115,16 @@ func (a *Asks) AskInvitation(ctx context.Context, edit Editor, brand BrandID, em
 			return PendingChange{}, ErrMember
 		}
 	}
-	change := memberChange{Email: address, Role: role}
-	return a.Ask(ctx, edit, brand, Ask{Kind: ChangeMemberInvite, By: by, Channel: channel, Diff: map[string]any{"after": change}, Payload: change, Personal: true})
+	open, err := Invitations(ctx, a.DB, brand, a.Now())
+	if err != nil {
+		return PendingChange{}, err
+	}
+	change := memberChange{Email: address, Role: role, Was: invitedAs(open, address)}
+	diff := map[string]any{"after": memberChange{Email: address, Role: role}}
+	if change.Was != "" {
+		diff["before"] = memberChange{Email: address, Role: change.Was}
+	}
+	return a.Ask(ctx, edit, brand, Ask{Kind: ChangeMemberInvite, By: by, Channel: channel, Diff: diff, Payload: change, Personal: true})
 }
 
 func badRole(role Role) (p Problems) {
@@ -109,6 +175,10 @@ func (a *Asks) askMember(ctx context.Context, edit Editor, brand BrandID, kind s
 	if err != nil && !m.Held {
 		return PendingChange{}, err
 	}
+	change.Was, change.Since = m.Role, m.Since
+	if m.Restored != nil {
+		change.Restored = *m.Restored
+	}
 	diff := map[string]any{"before": memberChange{Email: m.Email, Role: m.Role}}
 	if kind == ChangeMemberRole {
 		diff["after"] = memberChange{Email: m.Email, Role: change.Role}
@@ -131,23 +201,23 @@ func (a *Asks) For(act func(event string) Act) *Asks {
 	}
 	return a.With(map[string]Applier{
 		ChangeMemberInvite: of(func(ctx context.Context, c memberChange) (string, error) {
-			return Invite(ctx, a.DB, act(EventInvited), c.Email, c.Role)
+			return invite(ctx, a.DB, act(EventInvited), c.Email, c.Role, c.invitedAsRead)
 		}),
 		ChangeMemberRole: of(func(ctx context.Context, c memberChange) (string, error) {
-			return "", stale(ChangeRole(ctx, a.DB, act(EventRole), c.Person, c.Role))
+			return "", stale(changeRole(ctx, a.DB, act(EventRole), c.Person, c.Role, c.asRead))
 		}),
 		ChangeMemberRemove: of(func(ctx context.Context, c memberChange) (string, error) {
-			return "", stale(RemoveMember(ctx, a.DB, act(EventRemoved), c.Person))
+			return "", stale(removeMember(ctx, a.DB, act(EventRemoved), c.Person, c.asRead))
 		}),
 		ChangeMemberConfirm: of(func(ctx context.Context, c memberChange) (string, error) {
-			return "", stale(ConfirmMember(ctx, a.DB, act(EventConfirmed), c.Person))
+			return "", stale(confirmMember(ctx, a.DB, act(EventConfirmed), c.Person, c.asRead))
 		}),
 		ChangeMemberVouch: of(func(ctx context.Context, c memberChange) (string, error) {
 			as := act(EventVouched)
 			if as.By == c.Person {
 				return "", ErrOwnWord
 			}
-			token, err := Vouch(ctx, a.DB, as, c.Person)
+			token, err := vouch(ctx, a.DB, as, c.Person, c.asRead)
 			return token, stale(err)
 		}),
 	})

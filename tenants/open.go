@@ -17,6 +17,12 @@ const ChangeOpen = "agents.open"
 // It is for an owner to say, freshly authenticated: all other doors AskOpen. A
 // Brand that has proved nothing is a Problem. Twice is once.
 func OpenAgents(ctx context.Context, edit Editor, brand BrandID) error {
+	return openAgents(ctx, edit, brand, rules...)
+}
+
+// openAgents is OpenAgents where the rule is one of those still; any other is
+// ErrChangeStale.
+func openAgents(ctx context.Context, edit Editor, brand BrandID, from ...string) error {
 	return edit.change(ctx, brand, "open to agents", func(e *Edit) error {
 		const find = `SELECT agents, proven FROM brands WHERE id = @brand`
 		const set = `UPDATE brands SET agents = 'open' WHERE id = @brand AND proven`
@@ -30,6 +36,9 @@ func OpenAgents(ctx context.Context, edit Editor, brand BrandID) error {
 		}
 		if before == AgentsOpen {
 			return nil
+		}
+		if !slices.Contains(from, before) {
+			return ErrChangeStale
 		}
 		e.Note("brand.settings", map[string]any{"changed": map[string]Difference{"agents": {Before: before, After: AgentsOpen}}})
 		_, err := e.Exec(ctx, set, pgx.NamedArgs{"brand": brand})
@@ -76,7 +85,7 @@ func (a *Asks) AskOpen(ctx context.Context, edit Editor, brand BrandID, by, chan
 	}
 	return a.Ask(ctx, edit, brand, Ask{
 		Kind: ChangeOpen, By: by, Channel: channel,
-		Diff: map[string]any{"changed": Diff(s, after)}, Payload: struct{}{},
+		Diff: map[string]any{"changed": Diff(s, after)}, Payload: ruleChange{Before: s.Agents, After: after.Agents},
 	})
 }
 

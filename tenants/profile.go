@@ -133,7 +133,7 @@ func (e *Edit) changeSettings(ctx context.Context, site Site, keys bool, fn func
 	if err != nil {
 		return Settings{}, err
 	}
-	problems := append(unread, after.Check(site, hosts).without(unread)...)
+	problems := append(unread, after.check(site, hosts, before).without(unread)...)
 	problems = append(problems, opening(before, after)...)
 	if !slices.Equal(before.Languages, after.Languages) {
 		scopes, err := e.scopes(ctx)
@@ -188,11 +188,11 @@ func (s *Settings) tidy() {
 	slices.Sort(s.GrantDays)
 }
 
-// Check returns every mistake in the settings. hosts are the domains that the
-// Brand has proved.
-func (s Settings) Check(site Site, hosts Hosts) Problems {
+// check returns every mistake in the settings. hosts are the domains that the
+// Brand has proved, and before is how the settings stand.
+func (s Settings) check(site Site, hosts Hosts, before Settings) Problems {
 	p := s.checkLook()
-	p = append(p, s.checkLinks(site, hosts)...)
+	p = append(p, s.checkLinks(site, hosts, before)...)
 	p = append(p, s.checkLanguages()...)
 	p = append(p, s.checkTimes()...)
 	return append(p, s.checkAgents()...)
@@ -213,12 +213,18 @@ func (s Settings) checkLook() Problems {
 	return p
 }
 
-func (s Settings) checkLinks(site Site, hosts Hosts) Problems {
+func (s Settings) checkLinks(site Site, hosts Hosts, before Settings) Problems {
 	var p Problems
-	for _, link := range []struct{ field, url string }{
-		{"support_url", s.SupportURL}, {"privacy_url", s.PrivacyURL}, {"connected_url", s.ConnectedURL},
+	for _, link := range []struct{ field, url, before string }{
+		{"support_url", s.SupportURL, before.SupportURL},
+		{"privacy_url", s.PrivacyURL, before.PrivacyURL},
+		{"connected_url", s.ConnectedURL, before.ConnectedURL},
 	} {
-		if link.url != "" {
+		switch link.url {
+		case "":
+		case link.before:
+			p.link(link.field, link.url, site, hosts.ever())
+		default:
 			p.link(link.field, link.url, site, hosts)
 		}
 	}
@@ -319,17 +325,35 @@ func Start(ctx context.Context, edit Editor, brand BrandID) error {
 	return switchTo(ctx, edit, brand, Active, "brand.resumed")
 }
 
-func switchTo(ctx context.Context, edit Editor, brand BrandID, state State, event string) error {
-	const since = `UPDATE brands SET resumed_at = @now WHERE id = @brand`
-	return edit.change(ctx, brand, event, func(e *Edit) error {
-		changed, err := SetStateIn(ctx, e.Tx, brand, state)
-		if err != nil || !changed {
+// startShown is Start after the pause that somebody saw; a later one is ErrChangeStale.
+func startShown(ctx context.Context, edit Editor, brand BrandID, pauses int) error {
+	const q = `SELECT state = 'paused' AND pauses <> @pauses FROM brands WHERE id = @brand`
+	return edit.change(ctx, brand, "brand.resumed", func(e *Edit) error {
+		var other bool
+		err := e.QueryRow(ctx, q, pgx.NamedArgs{"brand": brand, "pauses": pauses}).Scan(&other)
+		if err == nil && other {
+			err = ErrChangeStale
+		}
+		if err != nil {
 			return err
 		}
-		e.Note(event, nil)
-		if state == Active {
-			_, err = e.Exec(ctx, since, pgx.NamedArgs{"brand": brand, "now": e.Now})
-		}
-		return err
+		return e.switchTo(ctx, Active, "brand.resumed")
 	})
+}
+
+func switchTo(ctx context.Context, edit Editor, brand BrandID, state State, event string) error {
+	return edit.change(ctx, brand, event, func(e *Edit) error { return e.switchTo(ctx, state, event) })
+}
+
+func (e *Edit) switchTo(ctx context.Context, state State, event string) error {
+	const since = `UPDATE brands SET resumed_at = @now WHERE id = @brand`
+	changed, err := SetStateIn(ctx, e.Tx, e.Brand, state)
+	if err != nil || !changed {
+		return err
+	}
+	e.Note(event, nil)
+	if state == Active {
+		_, err = e.Exec(ctx, since, pgx.NamedArgs{"brand": e.Brand, "now": e.Now})
+	}
+	return err
 }

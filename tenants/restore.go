@@ -124,10 +124,7 @@ func RecoveriesOf(ctx context.Context, db *DB, person uuid.UUID) ([]Recovery, er
 // StandingDomains lists the Brand's domains that are proven and not lost.
 func StandingDomains(ctx context.Context, db *DB, brand BrandID, now time.Time) ([]Domain, error) {
 	all, err := Domains(ctx, db, brand)
-	return slices.DeleteFunc(all, func(d Domain) bool {
-		state := d.State(now)
-		return state != "proven" && state != "failing"
-	}), err
+	return slices.DeleteFunc(all, func(d Domain) bool { return !d.stands(now) }), err
 }
 
 // NoProof is that the recovery's token stands at none of the Brand's domains.
@@ -165,6 +162,10 @@ func (r Recovery) FindProof(ctx context.Context, db *DB, p Prover, now time.Time
 // Vouch returns the secret of a link with which the member, who has lost all
 // passkeys, may register a new one.
 func Vouch(ctx context.Context, db *DB, a Act, person uuid.UUID) (token string, err error) {
+	return vouch(ctx, db, a, person, asItIs)
+}
+
+func vouch(ctx context.Context, db *DB, a Act, person uuid.UUID, check memberCheck) (token string, err error) {
 	const q = `
 		SELECT p.email FROM memberships m JOIN people p ON p.id = m.person_id
 		 WHERE m.brand_id = @brand AND m.person_id = @person`
@@ -174,6 +175,9 @@ func Vouch(ctx context.Context, db *DB, a Act, person uuid.UUID) (token string, 
 		err := tx.QueryRow(ctx, q, pgx.NamedArgs{"brand": a.Brand, "person": person}).Scan(&email)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrNotMember
+		}
+		if err == nil {
+			err = check(ctx, tx, a.Brand)
 		}
 		if err != nil {
 			return err
@@ -233,40 +237,46 @@ type Waited struct {
 	Host     string
 }
 
-// RestoreByBrand spends the link and gives the person a new passkey on the word
-// of one Brand: of an owner there, or of a wait that is over, while the host where
-// its token was found is still the Brand's. What else could open this person's
-// account is void from now on, and at other Brands the membership rests until an
-// owner there confirms it: their owners have vouched for nobody.
-func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, w Waited, person uuid.UUID, key Passkey, record Record, now time.Time) error {
-	const due = `
+// spend ends a wait that is over, with its proof at a host that is the Brand's.
+func (w Waited) spend(ctx context.Context, tx pgx.Tx, brand BrandID, person uuid.UUID, now time.Time) (detail map[string]any, err error) {
+	const q = `
 		UPDATE recoveries SET done_at = @now
 		 WHERE brand_id = @brand AND id = @recovery AND person_id = @person
 		   AND cancelled_at IS NULL AND done_at IS NULL AND due_at <= @now
 		   AND EXISTS (SELECT FROM brand_domains
 		                WHERE brand_id = @brand AND host = @host AND proven_at IS NOT NULL
 		                  AND (failing_since IS NULL OR failing_since >= @lost))`
+	tag, err := tx.Exec(ctx, q, pgx.NamedArgs{
+		"brand": brand, "recovery": w.Recovery, "host": w.Host, "person": person, "now": now, "lost": now.Add(-lostAfter),
+	})
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrNoRecovery
+	}
+	return map[string]any{"recovery": w.Recovery, "host": w.Host}, err
+}
+
+// RestoreByBrand spends the link and gives the person a new passkey on the word
+// of one Brand: of an owner there, or of a wait that is over, while the host where
+// its token was found is still the Brand's. What else could open this person's
+// account is void from now on, and at other Brands the membership rests until an
+// owner there confirms it, or a wait there is over too (ConfirmByWait): their owners
+// have vouched for nobody. The other owners of this one hear of it.
+func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, w Waited, person uuid.UUID, key Passkey, record Record, now time.Time) error {
 	const confirm = `UPDATE memberships SET confirmed_at = @now WHERE brand_id = @brand AND person_id = @person`
 	const restored = `UPDATE people SET restored_at = @now, codes_kept_at = NULL WHERE id = @person`
 	const keys = `DELETE FROM passkeys WHERE person_id = @person`
 	const codes = `DELETE FROM recovery_codes WHERE person_id = @person`
-	args := pgx.NamedArgs{
-		"brand": brand, "recovery": w.Recovery, "host": w.Host, "person": person, "now": now, "lost": now.Add(-lostAfter),
-	}
-	var detail map[string]any
+	args := pgx.NamedArgs{"brand": brand, "person": person, "now": now}
+	back := Act{Brand: brand, By: person, Event: EventRestored, Record: record, Now: now}
 	err := db.Tx(ctx, brand, func(tx pgx.Tx) error {
 		if err := l.spend(ctx, tx, now); err != nil {
 			return err
 		}
 		if l.Purpose != LinkRestore {
-			tag, err := tx.Exec(ctx, due, args)
-			if err != nil {
+			var err error
+			if back.Detail, err = w.spend(ctx, tx, brand, person, now); err != nil {
 				return err
 			}
-			if tag.RowsAffected() == 0 {
-				return ErrNoRecovery
-			}
-			detail = map[string]any{"recovery": w.Recovery, "host": w.Host}
 		}
 		tag, err := tx.Exec(ctx, confirm, args)
 		if err != nil {
@@ -283,10 +293,45 @@ func RestoreByBrand(ctx context.Context, db *DB, l Link, brand BrandID, w Waited
 		if err := addPasskey(ctx, tx, person, key, now); err != nil {
 			return err
 		}
-		return record(ctx, tx, brand, person, EventRestored, detail)
+		return back.come(ctx, tx)
 	})
 	if err != nil {
 		return fmt.Errorf("restore by %s: %w", brand, err)
+	}
+	return nil
+}
+
+// ConfirmByWait spends the link and ends the rest of a membership at one more Brand, on
+// the word of a wait there that is over, as RestoreByBrand does. The person has come
+// back by another Brand and keeps the passkey that they made then: making one more
+// would throw away what the other Brand's wait has shown. since is when this person
+// signed in with it; who came back after that is somebody else, perhaps.
+func ConfirmByWait(ctx context.Context, db *DB, l Link, brand BrandID, w Waited, person uuid.UUID, since time.Time, record Record, now time.Time) error {
+	// It is confirmed of who came back then, and of nobody who comes at this moment.
+	const confirm = `
+		UPDATE memberships m SET confirmed_at = p.restored_at FROM people p
+		 WHERE m.brand_id = @brand AND m.person_id = @person AND m.role = 'owner'
+		   AND p.id = m.person_id AND p.restored_at > m.confirmed_at AND p.restored_at <= @since`
+	act := Act{Brand: brand, By: person, Event: EventConfirmed, Record: record, Now: now}
+	err := db.Tx(ctx, brand, func(tx pgx.Tx) error {
+		if err := l.spend(ctx, tx, now); err != nil {
+			return err
+		}
+		var err error
+		if act.Detail, err = w.spend(ctx, tx, brand, person, now); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, confirm, pgx.NamedArgs{"brand": brand, "person": person, "since": since})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNotMember // removed meanwhile, confirmed, or somebody has come back since
+		}
+		return act.come(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("confirm by a wait at %s: %w", brand, err)
 	}
 	return nil
 }

@@ -258,6 +258,24 @@ func RestoreScope(ctx context.Context, edit Editor, brand BrandID, id string) er
 	})
 }
 
+// restoreShown is RestoreScope of one as somebody saw it; one that was retired anew
+// since, or has other words, is ErrChangeStale.
+func restoreShown(ctx context.Context, edit Editor, brand BrandID, shown scopeShown) error {
+	return edit.change(ctx, brand, "restore scope", func(e *Edit) error {
+		all, err := e.scopes(ctx)
+		if err != nil {
+			return err
+		}
+		is := func(s StoredScope) bool {
+			return s.RetiredAt == nil || s.RetiredAt.Equal(shown.Retired) && s.Description == shown.Description && s.Impact == shown.Impact
+		}
+		if i := slices.IndexFunc(all, func(s StoredScope) bool { return s.ID == shown.ID }); i >= 0 && !is(all[i]) {
+			return ErrChangeStale
+		}
+		return e.setRetired(ctx, shown.ID, false)
+	})
+}
+
 func (e *Edit) setRetired(ctx context.Context, id string, retired bool) error {
 	all, err := e.scopes(ctx)
 	if err != nil {

@@ -168,7 +168,7 @@ func SetState(ctx context.Context, db *DB, id BrandID, state State) error {
 // whether the Brand was in another state before.
 func SetStateIn(ctx context.Context, tx pgx.Tx, id BrandID, state State) (bool, error) {
 	const find = `SELECT state FROM brands WHERE id = @brand FOR NO KEY UPDATE`
-	const set = `UPDATE brands SET state = @state WHERE id = @brand`
+	const set = `UPDATE brands SET state = @state, pauses = pauses + CASE WHEN @state = 'paused' THEN 1 ELSE 0 END WHERE id = @brand`
 	args := pgx.NamedArgs{"brand": id, "state": state}
 	var before State
 	err := tx.QueryRow(ctx, find, args).Scan(&before)

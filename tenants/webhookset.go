@@ -137,8 +137,47 @@ func RotateWebhook(ctx context.Context, edit Editor, sealer Sealer, brand BrandI
 // EnableWebhook turns an endpoint on or off in somebody's name. The note says why
 // it is off. Twice is once.
 func EnableWebhook(ctx context.Context, edit Editor, brand BrandID, id string, on bool, note string) error {
+	return edit.change(ctx, brand, "switch webhook", func(e *Edit) error { return e.switchWebhook(ctx, id, on, note) })
+}
+
+// switchShown is EnableWebhook of the endpoint as somebody saw it; one that was switched
+// since is ErrChangeStale.
+func switchShown(ctx context.Context, edit Editor, brand BrandID, shown hookSwitch, on bool, note string) error {
 	const q = `
-		UPDATE webhook_endpoints w SET enabled = @on, note = @note
+		SELECT EXISTS (SELECT FROM webhook_endpoints
+		                WHERE brand_id = @brand AND id = @id AND enabled <> @on AND switches <> @switches)`
+	return edit.change(ctx, brand, "switch webhook", func(e *Edit) error {
+		var other bool
+		err := e.QueryRow(ctx, q, pgx.NamedArgs{"brand": brand, "id": shown.ID, "on": on, "switches": shown.Switches}).Scan(&other)
+		if err == nil && other {
+			err = ErrChangeStale
+		}
+		if err != nil {
+			return err
+		}
+		return e.switchWebhook(ctx, shown.ID, on, note)
+	})
+}
+
+// hookSwitch is an endpoint that is to be turned on or off.
+type hookSwitch struct {
+	ID       string `json:"id" db:"id"`
+	Switches int    `json:"switches"` // how often it was, so far
+}
+
+func toSwitch(ctx context.Context, db *DB, brand BrandID, id string) (hookSwitch, error) {
+	const q = `SELECT id, switches FROM webhook_endpoints WHERE brand_id = @brand AND id = @id`
+	h, err := One[hookSwitch](ctx, db, brand, q, pgx.NamedArgs{"brand": brand, "id": id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNoWebhook
+	}
+	return h, err
+}
+
+func (e *Edit) switchWebhook(ctx context.Context, id string, on bool, note string) error {
+	const q = `
+		UPDATE webhook_endpoints w
+		   SET enabled = @on, note = @note, switches = switches + CASE WHEN o.before = @on THEN 0 ELSE 1 END
 		  FROM (SELECT id, enabled AS before FROM webhook_endpoints WHERE brand_id = @brand AND id = @id FOR UPDATE) o
 		 WHERE w.brand_id = @brand AND w.id = o.id
 		   AND (NOT @on OR o.before OR
@@ -148,18 +187,16 @@ func EnableWebhook(ctx context.Context, edit Editor, brand BrandID, id string, o
 	if on {
 		event = "webhook.enabled"
 	}
-	return edit.change(ctx, brand, "switch webhook", func(e *Edit) error {
-		var before bool
-		args := pgx.NamedArgs{"brand": brand, "id": id, "on": on, "note": note, "most": mostWebhooks}
-		err := e.QueryRow(ctx, q, args).Scan(&before)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return e.unswitched(ctx, args)
-		}
-		if err == nil && before != on {
-			e.Note(event, map[string]any{"endpoint": id})
-		}
-		return err
-	})
+	var before bool
+	args := pgx.NamedArgs{"brand": e.Brand, "id": id, "on": on, "note": note, "most": mostWebhooks}
+	err := e.QueryRow(ctx, q, args).Scan(&before)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e.unswitched(ctx, args)
+	}
+	if err == nil && before != on {
+		e.Note(event, map[string]any{"endpoint": id})
+	}
+	return err
 }
 
 // unswitched tells an endpoint that is not there from one too many.

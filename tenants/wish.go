@@ -357,11 +357,11 @@ func fileAppliers() map[string]Applier {
 			return "", EndAPIKey(ctx, edit, brand, p.ID)
 		},
 		ChangeHookOff: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
-			var p about
+			var p hookSwitch
 			if err := json.Unmarshal(payload, &p); err != nil {
 				return "", fmt.Errorf("read change: %w", err)
 			}
-			return "", EnableWebhook(ctx, edit, brand, p.ID, false, noPartOfFile)
+			return "", switchShown(ctx, edit, brand, p, false, noPartOfFile)
 		},
 		ChangeHookEvents: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
 			var p hookEvents

@@ -282,7 +282,7 @@ func (a args) changesLogin(ctx context.Context, pool *pgxpool.Pool, p *plan) err
 	} else {
 		fmt.Fprintf(a.out, "login: through %s as %s, by its claim %q\n", d.Issuer, d.ClientID, d.SubjectClaim)
 	}
-	return tenants.CheckCandidate(ctx, db, p.site, p.Brand, d)
+	return tenants.CheckCandidate(ctx, db, operatorEdits(pool), p.site, p.Brand, d)
 }
 
 // applyLogin saves the candidate and has it made live.
