@@ -22,10 +22,13 @@ func (v *visit) listBrands() error {
 	}
 	for _, m := range all {
 		row := pages.BrandRow{Link: ui.Link{Label: ui.Phrase{{Text: m.Name, Origin: ui.Foreign}}}, Note: v.role(m.Role)}
-		if m.Held {
-			row.Note = v.text("console.held.self")
-		} else {
+		switch {
+		case !m.Held:
 			row.Link.Href = pageOf(m.Brand, "")
+		case m.Role == tenants.Owner: // the only one, perhaps
+			row.Note, row.Link.Href = v.text("console.held.alone"), "/console/recover"
+		default:
+			row.Note = v.text("console.held.self")
 		}
 		view.Brands = append(view.Brands, row)
 	}

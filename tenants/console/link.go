@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"countersign.dev/tenants"
@@ -23,6 +24,11 @@ func (l mailed) known() bool { return l.person.ID != (uuid.UUID{}) }
 
 // what binds a ceremony to this very link.
 func (l mailed) what() string { return hex.EncodeToString(l.Hash) }
+
+// path is where the link leads.
+func (l mailed) path() string {
+	return "/console/link?" + url.Values{"t": {l.token}}.Encode()
+}
 
 func (l mailed) hidden(more ...ui.Hidden) []ui.Hidden {
 	return append([]ui.Hidden{{Name: "t", Value: l.token}}, more...)
@@ -190,5 +196,6 @@ func (v *visit) acceptInvitation() error {
 	if err := tenants.Accept(v.ctx(), v.h.DB, l.Link, v.person.ID, v.h.record, v.now); err != nil {
 		return err
 	}
+	v.h.noticesDue(l.Data.Brand)
 	return v.redirect(pageOf(l.Data.Brand, ""))
 }

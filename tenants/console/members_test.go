@@ -259,3 +259,109 @@ func TestNothingHappensBesideTheTrail(t *testing.T) {
 		t.Errorf("%d notices", n-before)
 	}
 }
+
+// The owners hear who has come, and who has come back: the invitation and the vouching
+// were one thing, that somebody took them up is another. Whoever comes need not be told.
+func TestOwnersHearWhoComes(t *testing.T) {
+	s := newSite(t)
+	owner := s.become(t, "owner@example.com", "Olga")
+	brand := owner.found("lake")
+	s.domain(t, brand, "lake.example")
+	vera := s.visitor(t)
+	hear := func(event, subject, who string) { // the owner alone
+		t.Helper()
+		m := s.letter(t)
+		for ; !strings.Contains(m.Subject, subject); m = s.letter(t) {
+			t.Logf("before it came: %s", m.Subject)
+		}
+		if m.To != "owner@example.com" || !strings.Contains(m.Text, who) {
+			t.Errorf("%s heard of %s: %s", m.To, event, m.Text)
+		}
+		if n := s.Count(t, `SELECT count(*) FROM notices WHERE kind = $1`, event); n != 1 {
+			t.Errorf("%d letters of %s", n, event)
+		}
+		s.drain(t)
+		s.Exec(t, `DELETE FROM notices`)
+	}
+	// By an invitation's passkey, and as somebody who is known.
+	vera.useLink(owner.invite(brand, "vera@example.com", tenants.Owner), "Vera").mustGo("/console/keys")
+	vera.secure()
+	hear("member.joined", "Member joined", "Vera")
+	sami := s.become(t, "sami@example.com", "Sami")
+	link := owner.invite(brand, "sami@example.com", tenants.Support)
+	owner.post(memberPath(brand, s.person(t, "vera@example.com"), "/role"), url.Values{"role": {"viewer"}}, "").must(http.StatusSeeOther)
+	s.drain(t)
+	sami.post("/console/link/accept", url.Values{"t": {tokenOf(link)}}, "").must(http.StatusSeeOther)
+	hear("member.joined", "Member joined", "Sami")
+	// By an owner's word, and by a wait.
+	owner.post(memberPath(brand, s.person(t, "sami@example.com"), "/vouch"), nil, "").must(http.StatusSeeOther)
+	link = s.linkTo(t, "sami@example.com")
+	s.drain(t)
+	s.visitor(t).useLink(link, "").mustGo("/console/keys")
+	hear("member.restored", "came back with a new passkey", "Sami")
+	s.Exec(t, `UPDATE memberships SET role = 'owner' WHERE person_id = $1`, s.person(t, "vera@example.com"))
+	s.comeBack(t, "vera@example.com", brand, "lake.example")
+	hear("member.restored", "came back with a new passkey", "Vera")
+
+	// What the trail has no room for is not told either.
+	owner.login()
+	link = owner.invite(brand, "ben@example.com", tenants.Viewer)
+	s.drain(t)
+	s.Exec(t, `REVOKE INSERT ON audit_events FROM countersign_app`)
+	if p := s.visitor(t).useLink(link, "Ben"); p.status < 500 {
+		t.Errorf("status %d", p.status)
+	}
+	if n := s.Count(t, `SELECT count(*) FROM notices WHERE kind = 'member.joined'`); n != 0 {
+		t.Errorf("%d letters of what did not happen", n)
+	}
+}
+
+// One Brand's owners cannot have the service write to the whole world, and what one Brand
+// has used up is not another's.
+func TestInvitationsAreCounted(t *testing.T) {
+	s := newSite(t)
+	owner := s.become(t, "owner@example.com", "Olga")
+	owner.found("lake")
+	owner.found("river")
+	send := func(brand string) int {
+		at := "/console/b/" + brand + "/members"
+		return owner.post(at, url.Values{"email": {uuid.NewString() + "@example.com"}, "role": {"viewer"}}, at).status
+	}
+	sent := 0
+	for send("lake") == http.StatusSeeOther {
+		if sent++; sent > 100 {
+			t.Fatal("there is no end")
+		}
+	}
+	if got := send("lake"); got != http.StatusTooManyRequests || sent < 10 {
+		t.Errorf("after %d: %d", sent, got)
+	}
+	if n := s.Count(t, `SELECT count(*) FROM invitations WHERE brand_id = 'lake'`); n != sent {
+		t.Errorf("%d invitations of %d", n, sent)
+	}
+	if got := send("river"); got != http.StatusSeeOther {
+		t.Errorf("at the other Brand: %d", got)
+	}
+}
+
+// Nobody takes up all names: what one person makes is counted, and by no other's count.
+func TestNewBrandsAreCounted(t *testing.T) {
+	s := newSite(t)
+	owner, other := s.become(t, "owner@example.com", "Olga"), s.become(t, "other@example.com", "Otto")
+	found := func(v *visitor) int {
+		id := "b-" + uuid.NewString()
+		return v.post("/console/new", url.Values{"organisation": {"Lake Ltd"}, "brand": {"Lake"}, "id": {id}}, "/console/new").status
+	}
+	made := 0
+	for found(owner) == http.StatusSeeOther {
+		if made++; made > 100 {
+			t.Fatal("there is no end")
+		}
+	}
+	if got := found(owner); got != http.StatusTooManyRequests || made < 10 {
+		t.Errorf("after %d: %d", made, got)
+	}
+	if got := found(other); got != http.StatusSeeOther {
+		t.Errorf("somebody else: %d", got)
+	}
+}

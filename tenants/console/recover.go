@@ -93,6 +93,7 @@ func (v *visit) offerRecovery(l mailed, trouble string) error {
 	for _, w := range all {
 		view.More = append(view.More, v.way(l, w))
 	}
+	view.Asides = v.signInFirst(l, all)
 	return v.render(status, pages.Ask(view))
 }
 

@@ -192,3 +192,52 @@ func TestTheRuleSpendsTheLink(t *testing.T) {
 		}
 	}
 }
+
+// A mailbox is not filled by whoever knows its address, whether or not somebody has an
+// account with it; another's is not counted with it.
+func TestMailsOfRecoveryAreCounted(t *testing.T) {
+	s := newSite(t)
+	s.become(t, "ann@example.com", "Ann")
+	for _, email := range []string{"ann@example.com", "nobody@example.com"} {
+		v, sent := s.visitor(t), 0
+		ask := func(email string) int {
+			return v.post("/console/recover", url.Values{"email": {email}}, "").status
+		}
+		for ask(email) == http.StatusOK {
+			if sent++; sent > 100 {
+				t.Fatalf("%s: there is no end", email)
+			}
+		}
+		if got := ask(strings.ToUpper(email)); got != http.StatusTooManyRequests || sent < 2 {
+			t.Errorf("%s, after %d: %d", email, sent, got)
+		}
+		if got := ask("other-than-" + email); got != http.StatusOK {
+			t.Errorf("another address: %d", got)
+		}
+	}
+}
+
+// Codes from before somebody came back on a Brand's word open nothing, whoever kept them.
+func TestFormerCodesAreVoid(t *testing.T) {
+	s := newSite(t)
+	olga := s.become(t, "olga@example.com", "Olga")
+	lake := olga.found("lake")
+	ann := s.visitor(t)
+	ann.useLink(olga.invite(lake, "ann@example.com", tenants.Support), "Ann").mustGo("/console/keys")
+	codes := ann.secure()
+	id := s.person(t, "ann@example.com")
+	s.drain(t)
+	olga.post(memberPath(lake, id, "/vouch"), nil, "").must(http.StatusSeeOther)
+	s.visitor(t).useLink(s.linkTo(t, "ann@example.com"), "").mustGo("/console/keys")
+
+	thief, link := s.lost(t, "ann@example.com")
+	thief.post("/console/recover/code", url.Values{"t": {tokenOf(link)}, "code": {codes[0]}}, link).must(http.StatusUnprocessableEntity, "does not work")
+	l, err := tenants.OpenLink(t.Context(), s.DB, tokenOf(link), s.Clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := tenants.Passkey{ID: []byte{1}, Data: json.RawMessage("{}")}
+	if err := tenants.RestoreByCode(t.Context(), s.DB, l, id, codes[1], key, s.Clock.Now()); !errors.Is(err, tenants.ErrBadCode) {
+		t.Errorf("a former code: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"countersign.dev/tenants"
@@ -67,6 +68,13 @@ func (v *visit) postedWait(l mailed) (wait, error) {
 	return wait{}, problem{kind: notYours}
 }
 
+// keeps reports whether whoever is here has come back by another Brand, with a passkey
+// that works: then the wait at this one ends its rest, and makes no other passkey, which
+// would throw away what the other Brand's wait has shown.
+func (v *visit) keeps(l mailed, w wait) bool {
+	return w.brand.Held && v.signedIn() && v.person.ID == l.person.ID
+}
+
 // way says where the wait stands, what to publish for it, and what to do next.
 func (v *visit) way(l mailed, w wait) pages.Way {
 	out := pages.Way{
@@ -76,16 +84,36 @@ func (v *visit) way(l mailed, w wait) pages.Way {
 			Hidden: l.hidden(ui.Hidden{Name: "brand", Value: string(w.brand.Brand)}),
 		},
 	}
+	if w.brand.Held {
+		out.Text = v.say("console.wait.none.here", "brand", w.brand.Name)
+	}
 	if !w.begun() {
 		return out
 	}
 	out.Publish = v.publications(w.Token, w.domains...)
-	if w.over(v.now) {
-		out.Text, out.Form.Button = v.say("console.wait.over"), v.say("console.wait.use")
-	} else {
+	switch {
+	case !w.over(v.now) && w.brand.Held:
+		out.Text, out.Form = v.say("console.wait.until.here", "date", v.date(w.DueAt)), pages.Form{}
+	case !w.over(v.now):
 		out.Text, out.Form = v.say("console.wait.until", "date", v.date(w.DueAt)), pages.Form{}
+	case v.keeps(l, w):
+		out.Text, out.Form.Button = v.say("console.wait.over.here"), v.say("console.wait.here")
+	case w.brand.Held:
+		out.Text, out.Form.Button = v.say("console.wait.over.first"), v.say("console.wait.use")
+	default:
+		out.Text, out.Form.Button = v.say("console.wait.over"), v.say("console.wait.use")
 	}
 	return out
+}
+
+// signInFirst leads whoever has come back by another Brand already, and is not signed in,
+// to the passkey that they made then.
+func (v *visit) signInFirst(l mailed, all []wait) []ui.Link {
+	first := func(w wait) bool { return w.brand.Held && !v.keeps(l, w) }
+	if !slices.ContainsFunc(all, first) {
+		return nil
+	}
+	return []ui.Link{v.link("console.wait.signin", withBack("/console/login", l.path()))}
 }
 
 // askToWait is POST /console/recover/wait: it begins the wait at a Brand, or, when
@@ -100,6 +128,9 @@ func (v *visit) askToWait() error {
 		return err
 	}
 	if w.over(v.now) {
+		if v.keeps(l, w) {
+			return v.orMissing(l, v.confirmByWait(l, w))
+		}
 		if _, err := v.findProof(w); err != nil {
 			return v.orMissing(l, err)
 		}
@@ -120,6 +151,25 @@ func (v *visit) askToWait() error {
 		Lead: []ui.Phrase{v.say("console.wait.begun"), v.say("console.wait.return")},
 		More: []pages.Way{v.way(l, w)},
 	}))
+}
+
+// confirmByWait ends the rest of the membership by the passkey that the person has, just
+// touched, and the proof that stands now.
+func (v *visit) confirmByWait(l mailed, w wait) error {
+	if !v.isFresh() {
+		return v.redirect(withBack("/console/touch", l.path()))
+	}
+	host, err := v.findProof(w)
+	if err != nil {
+		return err
+	}
+	id := w.brand.Brand
+	err = tenants.ConfirmByWait(v.ctx(), v.h.DB, l.Link, id, tenants.Waited{Recovery: w.ID, Host: host}, v.person.ID, v.session.Since, v.h.record, v.now)
+	if err != nil {
+		return err
+	}
+	v.h.noticesDue(id)
+	return v.redirect(pageOf(id, ""))
 }
 
 // findProof looks at the Brand's domains, now.
@@ -165,5 +215,9 @@ func (v *visit) restoreByWait(l mailed, person uuid.UUID, key tenants.Passkey) e
 	if err != nil {
 		return err
 	}
-	return tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, w.brand.Brand, tenants.Waited{Recovery: w.ID, Host: host}, person, key, v.h.record, v.now)
+	err = tenants.RestoreByBrand(v.ctx(), v.h.DB, l.Link, w.brand.Brand, tenants.Waited{Recovery: w.ID, Host: host}, person, key, v.h.record, v.now)
+	if err == nil {
+		v.h.noticesDue(w.brand.Brand)
+	}
+	return err
 }

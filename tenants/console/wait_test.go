@@ -312,3 +312,169 @@ func TestTheRuleKeepsTheWait(t *testing.T) {
 		}
 	}
 }
+
+// comeBack goes all the way of a wait at the Brand, with a new device and a new passkey.
+func (s *site) comeBack(t *testing.T, email string, brand tenants.BrandID, host string) *visitor {
+	t.Helper()
+	v, link := s.lost(t, email)
+	v.askToWait(brand, link).must(http.StatusOK)
+	s.Clock.Advance(tenants.RecoveryWait)
+	v, link = s.lost(t, email)
+	line := recoveryShape.FindString(v.askToWait(brand, link).body)
+	s.published.put(s.published.records, "_countersign."+host, line)
+	p := v.askToWait(brand, link).must(http.StatusOK, "Make a new passkey")
+	v.post("/console/link", with(p.fields("/console/link"), "credential", v.device.create(p.options())), link).mustGo("/console/keys")
+	v.secure()
+	return v
+}
+
+// again asks, in the same browser, for the mail that begins every way back.
+func (v *visitor) again(email string) string {
+	v.t.Helper()
+	v.site.drain(v.t)
+	v.post("/console/recover", url.Values{"email": {email}}, "").must(http.StatusOK)
+	return v.site.linkTo(v.t, email)
+}
+
+// Whoever alone owns two Brands and has lost everything comes back at both: at the
+// second by its own wait and its own line, with the passkey that the first one's made.
+func TestTheSoleOwnerOfTwoBrandsComesBackAtBoth(t *testing.T) {
+	const email, record = "solo@example.com", "_countersign.two.example"
+	s := newSite(t)
+	v := s.become(t, email, "Solo")
+	v.found("one")
+	v.found("two")
+	s.domain(t, "one", "one.example")
+	s.domain(t, "two", "two.example")
+	vera := s.become(t, "vera@example.com", "Vera")
+	s.own(t, vera, "two", tenants.Viewer)
+
+	v = s.comeBack(t, email, "one", "one.example")
+	v.open("/console/b/one/").must(http.StatusOK)
+	v.open("/console/b/two/").must(http.StatusNotFound)
+	if p := v.open("/console/brands").must(http.StatusOK, "No other owner? Begin here"); p.find("a", "href", "/console/recover") == nil {
+		t.Error("no way on")
+	}
+	link := v.again(email)
+	v.open(link).must(http.StatusOK, "nobody has confirmed yet that it is you").mustNot("countersign-recovery=")
+	v.askToWait("two", link).must(http.StatusOK, "The wait has begun")
+	for m := s.letter(t); m.To != "vera@example.com"; m = s.letter(t) { // every member, as of any wait
+		t.Logf("before it came: %s", m.Subject)
+	}
+	s.Clock.Advance(tenants.RecoveryWait - time.Minute)
+	v.login().must(http.StatusSeeOther)
+	link = v.again(email)
+	line := recoveryShape.FindString(v.open(link).must(http.StatusOK, "leave it there until you are back").body)
+	s.published.put(s.published.records, record, line)
+	v.askToWait("two", link).must(http.StatusOK, "The wait has begun") // not before the time
+	v.open("/console/b/two/").must(http.StatusNotFound)
+
+	s.Clock.Advance(time.Minute)
+	s.published.put(s.published.records, record, "")
+	v.open(link).must(http.StatusOK, "Come back to this Brand", "You keep the passkey that you have").mustNot("Make a new passkey")
+	v.askToWait("two", link).must(http.StatusUnprocessableEntity, "Your line was not found")
+	// The line of the first Brand's wait is none of this one's.
+	s.published.put(s.published.records, record, s.published.records["_countersign.one.example"])
+	v.askToWait("two", link).must(http.StatusUnprocessableEntity, "Your line was not found")
+	s.published.put(s.published.records, record, line)
+	// A browser in which nobody is signed in, or somebody else, is shown to the passkey.
+	vera.login().must(http.StatusSeeOther)
+	for _, other := range []*visitor{s.visitor(t), vera} {
+		p := other.open(link).must(http.StatusOK, "sign in first").mustNot("Come back to this Brand")
+		if p.find("a", "href", "/console/login?back="+url.QueryEscape(link)) == nil {
+			t.Error("it leads to no passkey")
+		}
+		if p := other.askToWait("two", link); p.find("form", "data-passkey", "") == nil {
+			t.Errorf("without the passkey: %d to %s", p.status, p.location)
+		}
+	}
+	// A session alone does not do: the passkey is touched.
+	s.Clock.Advance(6 * time.Minute)
+	v.askToWait("two", link).mustGo("/console/touch?back=" + url.QueryEscape(link))
+	v.open("/console/b/two/").must(http.StatusNotFound)
+	v.touch()
+	s.Exec(t, `UPDATE recoveries SET cancelled_at = now() WHERE brand_id = 'two'`) // somebody says no, at last
+	if p := v.askToWait("two", link); p.location != "" {
+		t.Errorf("a cancelled wait leads to %s", p.location)
+	}
+	v.open("/console/b/two/").must(http.StatusNotFound)
+	s.Exec(t, `DELETE FROM recoveries WHERE brand_id = 'two' AND cancelled_at IS NULL`)
+	s.Exec(t, `UPDATE recoveries SET cancelled_at = NULL WHERE brand_id = 'two'`)
+	v.askToWait("two", link).mustGo("/console/b/two/")
+	for _, brand := range []string{"one", "two"} {
+		v.open("/console/b/" + brand + "/").must(http.StatusOK)
+	}
+	v.open(link).must(http.StatusGone)
+	if n := s.Count(t, `SELECT count(*) FROM audit_events WHERE brand_id = 'two' AND event = 'member.confirmed' AND detail->>'host' = 'two.example'`); n != 1 {
+		t.Errorf("%d facts name the host", n)
+	}
+	if n := s.Count(t, `SELECT count(*) FROM passkeys WHERE person_id = $1`, s.person(t, email)); n != 1 {
+		t.Errorf("%d passkeys", n)
+	}
+	// Whoever loses that one too begins anew: the second Brand's word is none of the first's.
+	v = s.comeBack(t, email, "two", "two.example")
+	v.open("/console/b/two/").must(http.StatusOK)
+	v.open("/console/b/one/").must(http.StatusNotFound)
+}
+
+// The rule confirms who came back then, where they own the Brand and rest, and nobody who
+// has come back since.
+func TestTheRuleConfirmsByItsOwnWait(t *testing.T) {
+	s := newSite(t)
+	brand, _ := team(t, s)
+	owner, began := s.person(t, "owner@example.com"), s.Clock.Now()
+	record := func(context.Context, pgx.Tx, tenants.BrandID, uuid.UUID, string, map[string]any) error { return nil }
+	s.domain(t, brand, "lake.example")
+	if err := tenants.AskRecovery(t.Context(), s.DB, tenants.Act{Brand: brand, By: owner, Event: "recovery.asked", Record: record, Now: began}); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := tenants.RecoveriesOf(t.Context(), s.DB, owner)
+	if err != nil || len(waits) != 1 {
+		t.Fatalf("%d waits, %v", len(waits), err)
+	}
+	now, restored, former := began.Add(tenants.RecoveryWait), began.Add(time.Hour), began.Add(-time.Hour)
+	for _, try := range []struct {
+		name     string
+		restored *time.Time
+		role     tenants.Role
+		host     string
+		since    time.Time
+		now      time.Time
+		want     error
+	}{
+		{"does not rest", nil, tenants.Owner, "lake.example", restored, now, tenants.ErrNotMember},
+		{"was confirmed", &former, tenants.Owner, "lake.example", restored, now, tenants.ErrNotMember},
+		{"signed in before", &restored, tenants.Owner, "lake.example", restored.Add(-time.Microsecond), now, tenants.ErrNotMember},
+		{"no owner any more", &restored, tenants.Viewer, "lake.example", restored, now, tenants.ErrNotMember},
+		{"before the time", &restored, tenants.Owner, "lake.example", restored, now.Add(-time.Microsecond), tenants.ErrNoRecovery},
+		{"without the proof", &restored, tenants.Owner, "", restored, now, tenants.ErrNoRecovery},
+		{"all of it", &restored, tenants.Owner, "lake.example", restored, now, nil},
+	} {
+		s.Exec(t, `UPDATE people SET restored_at = $2 WHERE id = $1`, owner, try.restored)
+		s.Exec(t, `UPDATE memberships SET role = $2 WHERE person_id = $1`, owner, try.role)
+		token, err := tenants.IssueLink(t.Context(), s.DB, tenants.LinkRecovery, "owner@example.com", tenants.LinkData{}, try.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := tenants.OpenLink(t.Context(), s.DB, token, try.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tenants.Waited{Recovery: waits[0].ID, Host: try.host}
+		if err := tenants.ConfirmByWait(t.Context(), s.DB, l, brand, w, owner, try.since, record, try.now); !errors.Is(err, try.want) {
+			t.Errorf("%s: %v", try.name, err)
+		}
+		m, err := tenants.MemberOf(t.Context(), s.DB, brand, owner)
+		if rests := errors.Is(err, tenants.ErrNotMember); rests != (try.want != nil && try.restored == &restored) {
+			t.Errorf("%s: it rests: %v, %+v", try.name, rests, m)
+		}
+		if err := tenants.ConfirmByWait(t.Context(), s.DB, l, brand, w, owner, try.since, record, try.now); try.want == nil && !errors.Is(err, tenants.ErrDeadLink) {
+			t.Errorf("%s: the link again: %v", try.name, err)
+		}
+	}
+	// Who comes back from now on rests here, whatever the clocks of two instances say.
+	s.Exec(t, `UPDATE people SET restored_at = restored_at + interval '1 microsecond' WHERE id = $1`, owner)
+	if _, err := tenants.MemberOf(t.Context(), s.DB, brand, owner); !errors.Is(err, tenants.ErrNotMember) {
+		t.Errorf("it confirmed somebody who came back later: %v", err)
+	}
+}
