@@ -64,13 +64,13 @@ func setBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		if len(a.set) > 1 {
 			return tenants.Widening()
 		}
-		return a.widen(ctx, pool, site, rule)
+		return a.isSet(a.widen(ctx, pool, site, rule))
 	}
 	if sent, err = json.Marshal(wanted); err != nil {
 		return err
 	}
 	if rule, alone := tenants.KeyRuleIn(before, sent); alone { // with more, ChangeSettings refuses it
-		return a.ruleKeys(ctx, pool, site, *rule)
+		return a.isSet(a.ruleKeys(ctx, pool, site, *rule))
 	}
 	after, err := tenants.ChangeSettings(ctx, operatorEdits(pool), site, tenants.BrandID(a.brand), func(s *tenants.Settings) error {
 		return assign(s, a.set)
@@ -79,7 +79,16 @@ func setBrand(ctx context.Context, pool *pgxpool.Pool, a args) error {
 		return err
 	}
 	printDiff(a.out, tenants.Diff(before, after))
+	fmt.Fprintln(a.out, a.brand+" is set")
 	return nil
+}
+
+// isSet says so of what is done at once; of what waits, what it waits for has been said.
+func (a args) isSet(err error) error {
+	if err == nil && a.asOperator {
+		fmt.Fprintln(a.out, a.brand+" is set")
+	}
+	return err
 }
 
 // assign sets fields by the names that show gives them. A value is YAML, so that

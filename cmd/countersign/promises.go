@@ -82,10 +82,8 @@ var promises = map[string]promise{
 	"brand resume": {needs: []string{"brand"}},
 	"brand close":  {needs: []string{"brand"}, also: closing},
 
-	"brand show": {needs: []string{"brand"}},
-	"brand set": {needs: []string{"brand", "set"}, said: func(a args) string {
-		return a.brand + " is set"
-	}},
+	"brand show":  {needs: []string{"brand"}},
+	"brand set":   {needs: []string{"brand", "set"}},
 	"brand apply": {needs: []string{"f"}},
 	"brand check": {needs: []string{"brand"}},
 	"brand logo": {needs: []string{"brand", "f"}, said: func(a args) string {
