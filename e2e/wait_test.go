@@ -57,6 +57,24 @@ func TestTheWaitSaysWhatToPublish(t *testing.T) {
 		t.Error("something is said in English")
 	}
 	lost.inspect("console-wait-missing-zh")
+	// Who has come back by another Brand keeps the passkey of that: the page says to sign
+	// in first, and then this Brand's line is all that is left to show.
+	p.change(t, `UPDATE people SET restored_at = now() WHERE email = 'iris@example.com'`)
+	i.open(p.PublicURL + "/console/recover")
+	i.fill("#field-email", "iris@example.com")
+	i.follow("main form button")
+	i.open(p.mailTo(t, i.person, "iris@example.com"))
+	i.mustRead("sign in first", "countersign-recovery=")
+	i.inspect("console-wait-first")
+	i.follow(`main a[href^="/console/login"]`)
+	i.follow(passkeyButton)
+	i.mustRead("You keep the passkey that you have", "countersign-recovery=")
+	i.inspect("console-wait-here")
+	i.follow(`form[action="/console/recover/wait"] button`)
+	i.mustRead("weir.invalid", "countersign-recovery=") // nobody can publish there
+	i.open(p.PublicURL + "/console/brands")
+	i.mustRead("Weir House")
+	i.inspect("console-brands-held")
 	if n := p.count(t, `SELECT count(*) FROM recoveries WHERE brand_id = 'weir-house' AND done_at IS NOT NULL`); n != 0 {
 		t.Error("the wait ended without a proof")
 	}

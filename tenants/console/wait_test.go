@@ -352,7 +352,7 @@ func TestTheSoleOwnerOfTwoBrandsComesBackAtBoth(t *testing.T) {
 	v = s.comeBack(t, email, "one", "one.example")
 	v.open("/console/b/one/").must(http.StatusOK)
 	v.open("/console/b/two/").must(http.StatusNotFound)
-	if p := v.open("/console/brands").must(http.StatusOK, "No other owner? Begin here"); p.find("a", "href", "/console/recover") == nil {
+	if p := v.open("/console/brands").must(http.StatusOK, "No other owner? Choose it to come back."); p.find("a", "href", "/console/recover") == nil {
 		t.Error("no way on")
 	}
 	link := v.again(email)
