@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -114,11 +113,7 @@ type keyRuleChange struct {
 // keyRuleAppliers apply ChangeKeyRule.
 func keyRuleAppliers(site Site) map[string]Applier {
 	return map[string]Applier{
-		ChangeKeyRule: func(ctx context.Context, edit Editor, brand BrandID, payload []byte) (string, error) {
-			var c keyRuleChange
-			if err := json.Unmarshal(payload, &c); err != nil {
-				return "", fmt.Errorf("read change: %w", err)
-			}
+		ChangeKeyRule: applies(func(ctx context.Context, edit Editor, brand BrandID, c keyRuleChange) error {
 			_, err := ChangeAllSettings(ctx, edit, site, brand, func(s *Settings) error {
 				if now := s.KeyRule(); now != c.Before && now != c.After { // the latter: this ran before
 					return ErrChangeStale
@@ -126,8 +121,8 @@ func keyRuleAppliers(site Site) map[string]Applier {
 				s.setKeyRule(c.After)
 				return nil
 			})
-			return "", err
-		},
+			return err
+		}),
 	}
 }
 

@@ -39,10 +39,10 @@ func (r *Registry) came(ctx context.Context, issuer string) error {
 	return nil
 }
 
-// Forget removes discovered agents that have stayed away, some at a time, and returns
+// ForgetAway removes discovered agents that have stayed away, some at a time, and returns
 // how many. One that the operator disabled or a Brand has a word on stays, and is
 // looked at again a week later.
-func (r *Registry) Forget(ctx context.Context) (int, error) {
+func (r *Registry) ForgetAway(ctx context.Context) (int, error) {
 	const batch = 200
 	const away = `SELECT issuer FROM agents WHERE discovered AND came_at < @before ORDER BY came_at LIMIT @batch`
 	const remove = `DELETE FROM agents WHERE issuer = @issuer AND discovered AND came_at < @before`

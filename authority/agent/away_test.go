@@ -24,7 +24,7 @@ func (w *world) there(t *testing.T, issuer string) bool {
 
 func (w *world) forgets(t *testing.T, want int) {
 	t.Helper()
-	if n, err := w.registry.Forget(t.Context()); n != want || err != nil {
+	if n, err := w.registry.ForgetAway(t.Context()); n != want || err != nil {
 		t.Errorf("%d forgotten, %v, want %d", n, err, want)
 	}
 }

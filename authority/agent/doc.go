@@ -17,7 +17,8 @@
 //	verify.go   the signature, and the memory of tokens already proven
 //
 // Where a Brand is open, Meet stands in for Verify: an unknown issuer is looked up
-// (discover.go), as often as search.go lets strangers make us.
+// (discover.go), as often as search.go lets strangers make us, and forgotten when it
+// stays away (away.go).
 //
 // Every refusal is a Refusal and satisfies errors.Is(err, ErrRefused): the door
 // answers all of them alike (401, empty body). Any other error is ours, such as

@@ -261,7 +261,7 @@ func (p *parts) upkeep(ctx context.Context) {
 // tidy goes on to the next Brand when one fails: its trouble is its own.
 func (p *parts) tidy(ctx context.Context) error {
 	_, failed := p.sessions.Purge(ctx)
-	_, away := p.agents.Forget(ctx)
+	_, away := p.agents.ForgetAway(ctx)
 	failed = errors.Join(failed, p.console.Purge(ctx), away)
 	ids, err := p.brands.IDs(ctx)
 	failed = errors.Join(failed, err)

@@ -189,23 +189,28 @@ func (v *visit) changeDiff(raw json.RawMessage) (d pages.Diff, ends bool) {
 	}
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil || json.Unmarshal(raw, &whole) != nil {
-		return v.diff(map[string]tenants.Difference{"": {After: string(raw)}}), false
+		return v.diff(map[string]tenants.Difference{"": {After: string(raw)}}, false, true), false
 	}
 	switch {
 	case whole.Changed != nil:
-		return v.diff(whole.Changed), whole.Ends
+		return v.diff(whole.Changed, true, true), whole.Ends
 	case whole.After != nil || whole.Before != nil:
 		diff := tenants.Diff(whole.Before, whole.After)
 		for _, inner := range []string{"id", "live", "created_at"} { // ours, and no choice of anybody
 			delete(diff, inner)
 		}
-		return v.diff(diff), whole.Ends
+		for _, name := range []string{"email", "url"} { // whom, or what, the rest is about
+			if is, there := whole.After[name]; there {
+				diff[name] = tenants.Difference{Before: whole.Before[name], After: is}
+			}
+		}
+		return v.diff(diff, whole.Before != nil, whole.After != nil), whole.Ends
 	}
 	diff := make(map[string]tenants.Difference, len(all))
 	for name, value := range all {
 		diff[name] = tenants.Difference{After: value}
 	}
-	return v.diff(diff), whole.Ends
+	return v.diff(diff, false, true), whole.Ends
 }
 
 // rejectChange is POST changes/{change}/reject.

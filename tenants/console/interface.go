@@ -167,7 +167,7 @@ func (v *visit) tellMove(status int, want tenants.Interface, problems map[string
 	}
 	view := pages.MoveView{
 		Frame: frame, Heading: v.say("console.move.heading"), ProblemHeading: v.text("code.problem"), Notices: notices,
-		Back: v.link("console.move.back", pageOf(v.brand.ID, "interface")), Diff: v.diff(tenants.Diff(now, after)),
+		Back: v.link("console.move.back", pageOf(v.brand.ID, "interface")), Diff: v.diff(tenants.Diff(now, after), true, true),
 	}
 	if now == after {
 		view.Lead = []ui.Phrase{v.say("console.move.same")}
@@ -248,18 +248,14 @@ func (v *visit) moveInterface() error {
 	return v.made("interface?moved")
 }
 
-// diff words a change, field by field, in a steady order. Where nothing was, or nothing
-// will be, there is no column of dashes for it.
-func (v *visit) diff(all map[string]tenants.Difference) pages.Diff {
-	d := pages.Diff{Head: [3]string{v.text("console.diff.what"), v.text("console.diff.before"), v.text("console.diff.after")}}
+// diff words a change, field by field, in a steady order: what was, what will be, or
+// both. Of what is only made or only goes there is no column of dashes.
+func (v *visit) diff(all map[string]tenants.Difference, before, after bool) pages.Diff {
+	d := pages.Diff{Before: before, After: after, Head: [3]string{v.text("console.diff.what"), v.text("console.diff.before"), v.text("console.diff.after")}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		before, worded := v.value(name, all[name].Before)
-		after, too := v.value(name, all[name].After)
-		d.Before, d.After = d.Before || before != plain(nil), d.After || after != plain(nil)
-		d.Rows = append(d.Rows, pages.DiffRow{Field: v.fieldName(name), Before: before, After: after, Worded: worded || too})
-	}
-	if !d.Before && !d.After {
-		d.After = true
+		was, worded := v.value(name, all[name].Before)
+		will, too := v.value(name, all[name].After)
+		d.Rows = append(d.Rows, pages.DiffRow{Field: v.fieldName(name), Before: was, After: will, Worded: worded || too})
 	}
 	return d
 }
