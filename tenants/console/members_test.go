@@ -70,9 +70,9 @@ func TestOwnersHearOfEveryChange(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d facts in the trail", n)
 	}
-	if n := s.Count(t, `SELECT count(*) FROM notices WHERE sent_at IS NULL`); n != 0 {
-		t.Errorf("%d notices wait", n)
-	}
+	// None is left to wait for ever. That a letter has left is written down after the
+	// mail server took it, so a test that has read it may be ahead of that.
+	s.drain(t)
 }
 
 // A notice that did not leave is sent again, by whoever comes next; it is not sent
